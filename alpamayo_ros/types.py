@@ -1,0 +1,291 @@
+"""The records that travel from the sensors to the messages. numpy only: every room may import it.
+
+Time is integer nanoseconds, lengths are metres, angles radians. "Ego frame" is x forward, y left,
+z up, with its origin at the model's origin (about the rear axle) at t0.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+FRAMES_PER_CAMERA = 4
+HISTORY_POSES = 16
+WAYPOINTS = 64
+STEP_NS = 100_000_000  # frames, poses and waypoints all lie 0.1 s apart
+STEP_S = 0.1
+
+# Stamps relative to t0 of a camera's four frames and of the sixteen poses, oldest first.
+FRAME_OFFSETS_NS = tuple(STEP_NS * k for k in range(1 - FRAMES_PER_CAMERA, 1))
+POSE_OFFSETS_NS = tuple(STEP_NS * k for k in range(1 - HISTORY_POSES, 1))
+
+# Role to the model's camera index. The order of this table is the order of the prompt, which names
+# no camera: a wrong order is silent and fatal, so everything iterates over CAMERA_ROLES.
+CAMERA_IDS = {"cross_left": 0, "front_wide": 1, "cross_right": 2, "front_tele": 6}
+CAMERA_ROLES = tuple(CAMERA_IDS)
+REFERENCE_ROLE = "front_wide"  # its stamps are the candidates for t0
+
+SNAPSHOT_SCHEMA = 1
+
+
+class InvalidSnapshotError(ValueError):
+    """A snapshot, or the file of one, does not hold what the model needs."""
+
+
+def require(name: str, array: np.ndarray, dtype: type, shape: tuple[int | None, ...]) -> None:
+    """Raise InvalidSnapshotError unless array has this dtype and shape (None: any length)."""
+    fits = len(array.shape) == len(shape) and all(
+        want in (None, have) for want, have in zip(shape, array.shape)
+    )
+    if array.dtype != dtype or not fits:
+        wanted = tuple("any" if n is None else n for n in shape)
+        raise InvalidSnapshotError(
+            f"{name} must be {np.dtype(dtype).name} {wanted}, got {array.dtype.name} {array.shape}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """One camera image as it came: encoded bytes and the header's stamp, decoded only when used."""
+
+    stamp_ns: int
+    encoding: str  # a sensor_msgs encoding such as "rgb8", or "jpeg" and "png" for compressed ones
+    data: bytes | memoryview
+    height: int = 0  # 0: known only after decoding
+    width: int = 0
+    row_bytes: int = 0  # step of a raw image, padding included
+    big_endian: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class EgoPose:
+    """Pose and twist of the vehicle in the odometry frame at one stamp."""
+
+    stamp_ns: int
+    position: np.ndarray  # float64 (3,) m
+    quaternion: np.ndarray  # float64 (4,) x, y, z, w, unit length
+    speed_m_s: float  # signed, along x of the child frame; nan when the twist is not filled
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """All that one decision sees: four frames of each camera and sixteen poses up to t0."""
+
+    frames: tuple[np.ndarray, ...]  # one a camera: uint8 (4, H, W, 3) RGB, oldest first
+    camera_ids: tuple[int, ...]  # the model's camera indices, rising
+    frame_stamps_ns: np.ndarray  # int64 (cameras, 4)
+    t0_ns: int  # stamp of the newest front_wide frame used
+    ego_history_xyz: np.ndarray  # float64 (16, 3) m, ego frame at t0; the last row is zero
+    ego_history_rot: np.ndarray  # float64 (16, 3, 3), ego frame at t0; the last one is identity
+    t0_position: np.ndarray | None = None  # float64 (3,) m, pose at t0 in frame_id
+    t0_quaternion: np.ndarray | None = None  # float64 (4,) x, y, z, w
+    frame_id: str = ""
+    child_frame_id: str = ""
+    navigation_text: str = ""
+
+    def __post_init__(self) -> None:
+        cameras = len(self.camera_ids)
+        if cameras == 0 or len(self.frames) != cameras:
+            raise InvalidSnapshotError(
+                f"{len(self.frames)} cameras of frames for {cameras} camera ids"
+            )
+        if list(self.camera_ids) != sorted(set(self.camera_ids)):
+            raise InvalidSnapshotError(f"camera_ids must rise, got {tuple(self.camera_ids)}")
+        for camera_id, frames in zip(self.camera_ids, self.frames):
+            require(
+                f"frames of camera {camera_id}",
+                frames,
+                np.uint8,
+                (FRAMES_PER_CAMERA, None, None, 3),
+            )
+        require("frame_stamps_ns", self.frame_stamps_ns, np.int64, (cameras, FRAMES_PER_CAMERA))
+        require("ego_history_xyz", self.ego_history_xyz, np.float64, (HISTORY_POSES, 3))
+        require("ego_history_rot", self.ego_history_rot, np.float64, (HISTORY_POSES, 3, 3))
+        if not (
+            np.isfinite(self.ego_history_xyz).all() and np.isfinite(self.ego_history_rot).all()
+        ):
+            raise InvalidSnapshotError("the ego history holds numbers that are not finite")
+
+    def images(self) -> np.ndarray:
+        """The frames as uint8 (cameras * 4, 3, H, W), camera-major, oldest first.
+
+        Raises:
+            InvalidSnapshotError: the cameras differ in size; use `frames` then.
+        """
+        if len({frames.shape for frames in self.frames}) != 1:
+            raise InvalidSnapshotError("cameras of unequal size have no common array of images")
+        return np.concatenate(self.frames).transpose(0, 3, 1, 2)
+
+    def ego_history(self) -> np.ndarray:
+        """The history as float64 (16, 12): x, y, z and the rotation row by row."""
+        return np.hstack([self.ego_history_xyz, self.ego_history_rot.reshape(HISTORY_POSES, 9)])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a snapshot file (.npz, schema 1), atomically."""
+        arrays: dict[str, np.ndarray] = {
+            "schema": np.int64(SNAPSHOT_SCHEMA),
+            "camera_ids": np.array(self.camera_ids, np.int64),
+            "frame_stamps_ns": self.frame_stamps_ns,
+            "t0_ns": np.int64(self.t0_ns),
+            "ego_history_xyz": self.ego_history_xyz,
+            "ego_history_rot": self.ego_history_rot,
+        }
+        if len({frames.shape for frames in self.frames}) == 1:
+            arrays["frames"] = np.stack(self.frames)
+        else:
+            for camera_id, frames in zip(self.camera_ids, self.frames):
+                arrays[f"frames_{camera_id}"] = frames
+        for name in ("t0_position", "t0_quaternion"):
+            if getattr(self, name) is not None:
+                arrays[name] = getattr(self, name)
+        for name in ("frame_id", "child_frame_id", "navigation_text"):
+            arrays[name] = np.array(getattr(self, name))
+        target = Path(path)
+        draft = target.with_name(f".{target.name}.{os.getpid()}.draft")
+        try:
+            with open(draft, "wb") as file:
+                np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+            os.replace(draft, target)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Snapshot:
+        """Read a snapshot file.
+
+        Raises:
+            InvalidSnapshotError: the file is missing, damaged or of another schema; one line.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+        except FileNotFoundError:
+            raise InvalidSnapshotError(f"snapshot {path}: there is no such file") from None
+        except Exception as error:  # zipfile, zlib and numpy raise a dozen kinds on damage
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise InvalidSnapshotError(f"snapshot {path} cannot be read: {reason}") from None
+        try:
+            return cls._from_arrays(arrays)
+        except KeyError as error:
+            raise InvalidSnapshotError(f"snapshot {path} lacks {error.args[0]}") from None
+        except (InvalidSnapshotError, ValueError, TypeError) as error:
+            raise InvalidSnapshotError(f"snapshot {path}: {error}") from None
+
+    @classmethod
+    def _from_arrays(cls, arrays: dict[str, np.ndarray]) -> Snapshot:
+        schema = int(arrays.get("schema", SNAPSHOT_SCHEMA))
+        if schema != SNAPSHOT_SCHEMA:
+            raise InvalidSnapshotError(f"schema {schema} is not known, only {SNAPSHOT_SCHEMA}")
+        camera_ids = tuple(int(i) for i in arrays["camera_ids"])
+        if "frames" in arrays:
+            frames = tuple(arrays["frames"])
+        else:
+            frames = tuple(arrays[f"frames_{camera_id}"] for camera_id in camera_ids)
+
+        def text(name: str) -> str:
+            return str(arrays[name]) if name in arrays else ""
+
+        return cls(
+            frames=frames,
+            camera_ids=camera_ids,
+            frame_stamps_ns=arrays["frame_stamps_ns"].astype(np.int64),
+            t0_ns=int(arrays["t0_ns"]),
+            ego_history_xyz=arrays["ego_history_xyz"].astype(np.float64),
+            ego_history_rot=arrays["ego_history_rot"].astype(np.float64),
+            t0_position=arrays.get("t0_position"),
+            t0_quaternion=arrays.get("t0_quaternion"),
+            frame_id=text("frame_id"),
+            child_frame_id=text("child_frame_id"),
+            navigation_text=text("navigation_text"),
+        )
+
+
+@dataclass(frozen=True)
+class Waypoint:
+    """One point of a plan, in the ego frame at t0."""
+
+    time_from_start_ns: int  # waypoint k = 1..64 lies at t0 + k * 0.1 s
+    x_m: float
+    y_m: float
+    z_m: float
+    yaw_rad: float  # in (-pi, pi]
+    speed_m_s: float  # over the segment that ends here; negative where the vehicle backs up
+    acceleration_m_s2: float  # of the action that leads here
+    curvature_1_m: float
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What the model decided for one snapshot."""
+
+    t0_ns: int
+    samples: np.ndarray  # float32 (S, 64, 3): x_m, y_m, yaw_rad in the ego frame at t0
+    actions: np.ndarray  # float32 (S, 64, 2): acceleration m/s2, curvature 1/m
+    chosen: int  # index of the sample to drive
+    z_m: float  # height of every waypoint, ego frame at t0
+    v0_m_s: float  # signed ego speed at t0 that the model started from
+    reasoning: str  # chain of causation of the chosen sample
+    token_ids: tuple[tuple[int, ...], ...]  # a tuple a sample, with the end token
+    truncated: tuple[bool, ...]  # a sample's reasoning had to be closed
+    spread_m: float  # mean distance of the samples to the chosen one
+    seed: int
+    model_id: str
+    device: str
+    dtype: str
+    navigation_text: str = ""
+    timing_ms: dict[str, float] = field(default_factory=dict)  # stage to duration, in order
+
+    @property
+    def waypoints(self) -> np.ndarray:
+        """The chosen sample, float32 (64, 3): x_m, y_m, yaw_rad."""
+        return self.samples[self.chosen]
+
+    @property
+    def finite(self) -> bool:
+        """Whether every number of every sample is finite."""
+        return bool(np.isfinite(self.samples).all() and np.isfinite(self.actions).all())
+
+    @property
+    def num_samples(self) -> int:
+        """How many samples were drawn."""
+        return len(self.samples)
+
+
+class Reason(str, enum.Enum):
+    """Why a snapshot was not planned on. The fixed list that status and summary count by."""
+
+    MISSING_FRAMES = "missing_frames"
+    UNSYNCHRONISED = "unsynchronised"
+    ODOMETRY_GAP = "odometry_gap"
+    ODOMETRY_JUMP = "odometry_jump"
+    ODOMETRY_INCONSISTENT = "odometry_inconsistent"
+    STALE = "stale"
+    FUTURE_STAMP = "future_stamp"
+    WAITING_FOR_CLOCK = "waiting_for_clock"
+    BUSY = "busy"
+    PAUSED = "paused"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A t0 that was not planned on, with one line a person can act on."""
+
+    reason: Reason
+    t0_ns: int
+    detail: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the gate says of a plan: accepted, or the reasons against it."""
+
+    reasons: tuple[str, ...] = ()  # e.g. "lateral: 7.31 m/s2 over 6 m/s2"
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the plan may be driven."""
+        return not self.reasons
