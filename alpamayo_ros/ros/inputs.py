@@ -1,0 +1,189 @@
+"""Subscriptions: each callback stores bytes and stamps, wakes the planner and returns."""
+
+from __future__ import annotations
+
+import collections
+import threading
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from nav_msgs.msg import Odometry
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.node import Node
+from sensor_msgs.msg import CompressedImage, Image
+from std_msgs.msg import String
+
+from alpamayo_ros.ros import qos
+from alpamayo_ros.ros.messages import stamp_ns
+from alpamayo_ros.ros.parameters import NodeSettings
+from alpamayo_ros.sensing.images import MalformedImageError, compressed_encoding
+from alpamayo_ros.sensing.navigation import Navigation
+from alpamayo_ros.sensing.sampler import Sampler, Selection
+from alpamayo_ros.types import CAMERA_ROLES, EgoPose, Frame, Reason, Refusal
+
+
+class Inputs:
+    """What the node hears: rings under one lock, and counters for status and diagnostics."""
+
+    def __init__(self, node: Node, wake: Callable[[], None]) -> None:
+        self._node = node
+        self._wake = wake
+        self._lock = threading.Lock()
+        self._group = MutuallyExclusiveCallbackGroup()
+        self._subscriptions: list = []
+        self.sampler = Sampler()
+        self.navigation = Navigation()
+        self.received: collections.Counter[str] = collections.Counter()  # by role and odometry
+        self.malformed: collections.Counter[str] = collections.Counter()
+        self.last_malformed = ""
+
+    def subscribe(self, settings: NodeSettings) -> None:
+        """Start to listen."""
+        node = self._node
+        for role in CAMERA_ROLES:
+            topic = f"~/input/{role}/image"
+            if settings.transports[role] == "compressed":
+                self._listen(
+                    CompressedImage,
+                    f"{topic}/compressed",
+                    partial(self._on_compressed, role),
+                    qos.IMAGES,
+                )
+            else:
+                self._listen(Image, topic, partial(self._on_image, role), qos.IMAGES)
+        self._listen(Odometry, "~/input/odometry", self._on_odometry, qos.ODOMETRY)
+        self._listen(
+            String,
+            "~/input/navigation",
+            lambda message: self.set_navigation(message.data),
+            qos.NAVIGATION,
+        )
+        node.get_logger().debug(f"listening on {len(self._subscriptions)} topics")
+
+    def unsubscribe(self) -> None:
+        """Stop listening and forget what was heard."""
+        for subscription in self._subscriptions:
+            self._node.destroy_subscription(subscription)
+        self._subscriptions.clear()
+        self.reset()
+
+    def apply(self, settings: NodeSettings) -> None:
+        """Take over changed settings."""
+        with self._lock:
+            self.sampler.settings = settings.sampler
+
+    def reset(self) -> None:
+        """Forget buffered frames and poses, not the counters."""
+        with self._lock:
+            self.sampler.reset()
+
+    def forget_counts(self) -> None:
+        """Start counting anew."""
+        with self._lock:
+            self.sampler.refused.clear()
+            self.sampler.last_refusal = None
+            self.received.clear()
+            self.malformed.clear()
+            self.last_malformed = ""
+
+    def take(self, settings: NodeSettings, now_ns: int) -> Selection | None:
+        """The newest selection to plan on; none while paused."""
+        with self._lock:
+            if settings.paused:
+                self.sampler.skip(now_ns, Reason.PAUSED, "planning.paused is true")
+                return None
+            return self.sampler.take(now_ns)
+
+    def newest(self, now_ns: int) -> Selection | Refusal:
+        """The newest complete selection whatever the rate, or why there is none."""
+        with self._lock:
+            return self.sampler.newest(now_ns)
+
+    def refusals(self) -> tuple[dict[str, int], Refusal | None]:
+        """Counts by reason, and the newest refusal."""
+        with self._lock:
+            return dict(self.sampler.refused), self.sampler.last_refusal
+
+    def newest_stamps_ns(self) -> dict[str, int | None]:
+        """The newest stamp by camera role and of `odometry`."""
+        with self._lock:
+            rings = {**self.sampler.rings, "odometry": self.sampler.poses}
+            return {name: ring.stamps_ns[-1] if len(ring) else None for name, ring in rings.items()}
+
+    def navigation_text(self, settings: NodeSettings, now_ns: int) -> str:
+        """The navigation text in force."""
+        with self._lock:
+            return self.navigation.current(now_ns, settings.navigation_timeout_ns)
+
+    def set_navigation(self, text: str) -> None:
+        """Take a navigation text; an empty one clears it."""
+        max_length = self._node.settings.navigation_max_length
+        with self._lock:
+            self.navigation.set(text, self._now_ns(), max_length)
+
+    def count_malformed(self, name: str, detail: str) -> None:
+        """Count a message that is not what it says; it is dropped, never fatal."""
+        with self._lock:
+            self.malformed[name] += 1
+            self.last_malformed = detail
+
+    def _listen(self, kind: type, topic: str, callback: Callable, profile: object) -> None:
+        self._subscriptions.append(
+            self._node.create_subscription(
+                kind, topic, callback, profile, callback_group=self._group
+            )
+        )
+
+    def _on_image(self, role: str, message: Image) -> None:
+        frame = Frame(
+            stamp_ns=stamp_ns(message.header.stamp),
+            encoding=message.encoding,
+            data=memoryview(message.data),
+            height=message.height,
+            width=message.width,
+            row_bytes=message.step,
+            big_endian=bool(message.is_bigendian),
+        )
+        self._store(role, frame)
+
+    def _on_compressed(self, role: str, message: CompressedImage) -> None:
+        try:
+            encoding = compressed_encoding(message.format)
+        except MalformedImageError as error:
+            self.count_malformed(role, f"{role}: {error}")
+            return
+        self._store(role, Frame(stamp_ns(message.header.stamp), encoding, memoryview(message.data)))
+
+    def _store(self, role: str, frame: Frame) -> None:
+        with self._lock:
+            self.received[role] += 1
+            self.sampler.add_frame(role, frame, self._now_ns())
+        self._wake()
+
+    def _on_odometry(self, message: Odometry) -> None:
+        pose = message.pose.pose
+        position = np.array([pose.position.x, pose.position.y, pose.position.z])
+        quaternion = np.array(
+            [pose.orientation.x, pose.orientation.y, pose.orientation.z, pose.orientation.w]
+        )
+        norm = float(np.linalg.norm(quaternion))
+        # Some drivers leave the orientation at zero; others round it. Neither is a rotation.
+        if not (np.isfinite(position).all() and 0.5 < norm < 2.0):
+            self.count_malformed("odometry", "odometry: the pose is not finite or no rotation")
+            return
+        ego_pose = EgoPose(
+            stamp_ns(message.header.stamp),
+            position,
+            quaternion / norm,
+            float(message.twist.twist.linear.x),
+        )
+        with self._lock:
+            self.received["odometry"] += 1
+            self.sampler.add_pose(
+                ego_pose, message.header.frame_id, message.child_frame_id, self._now_ns()
+            )
+        self._wake()
+
+    def _now_ns(self) -> int:
+        return self._node.get_clock().now().nanoseconds

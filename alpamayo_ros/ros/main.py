@@ -1,0 +1,88 @@
+"""The process of the node: arguments, signals, executor, exit code."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+
+EXECUTOR_THREADS = 5  # lifecycle, inputs, timers, and two for services
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the node until SIGINT or SIGTERM.
+
+    Returns:
+        0 after a clean end; 2, with one line on stderr, for what is wrong before configure.
+    """
+    from rclpy.utilities import remove_ros_args
+
+    argv = sys.argv[1:] if argv is None else argv
+    _parser().parse_args(remove_ros_args(["alpamayo_node", *argv])[1:])
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    return _spin(argv, stopping)
+
+
+def _spin(argv: list[str], stopping: threading.Event) -> int:
+    import rclpy
+    from rclpy.executors import MultiThreadedExecutor
+    from rclpy.signals import SignalHandlerOptions
+
+    from alpamayo_ros.devices.device import prepare_environment
+
+    prepare_environment()  # before anything imports torch
+    from alpamayo_ros.ros.node import AlpamayoNode
+    from alpamayo_ros.ros.parameter_table import ParameterError
+
+    try:
+        # Our own handlers: rclpy's would end the context before the last empty path is out.
+        rclpy.init(args=["alpamayo_node", *argv], signal_handler_options=SignalHandlerOptions.NO)
+    except Exception as error:  # rcl's argument and YAML errors share no class
+        return _fail(error)
+    try:
+        node = AlpamayoNode()
+    except ParameterError as error:
+        rclpy.shutdown()
+        return _fail(error)
+    executor = MultiThreadedExecutor(EXECUTOR_THREADS)
+    executor.add_node(node)
+    try:
+        while not stopping.is_set():
+            executor.spin_once(timeout_sec=0.2)
+    finally:
+        node.end()
+        executor.shutdown(timeout_sec=1.0)
+        node.destroy_node()
+        rclpy.shutdown()
+    return 0
+
+
+def _fail(error: Exception) -> int:
+    text = " ".join(str(error).split())
+    print(f"alpamayo_node: {text}", file=sys.stderr)
+    return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    from alpamayo_ros.ros.parameter_table import TABLE
+
+    width = max(len(parameter.name) for parameter in TABLE)
+    lines = [
+        f"  {p.name:{width}}  {p.default!r:8}  {p.help}" + (f" [{p.unit}]" if p.unit else "")
+        for p in TABLE
+    ]
+    return argparse.ArgumentParser(
+        prog="alpamayo_node",
+        description="Driving plans from four cameras and odometry with Alpamayo-R1, as a ROS 2 "
+        "lifecycle node. Everything is set by ROS arguments, for example\n"
+        "  alpamayo_node --ros-args -p model.path:=demo -r ~/input/odometry:=/odom",
+        epilog="parameters, with defaults:\n" + "\n".join(lines),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

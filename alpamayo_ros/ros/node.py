@@ -1,0 +1,321 @@
+"""The lifecycle node: what configure opens cleanup closes, what activate starts deactivate stops."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import gc
+import threading
+import traceback
+from collections.abc import Callable
+
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup, ReentrantCallbackGroup
+from rclpy.clock import Clock, ClockChange, ClockType, JumpThreshold, TimeJump
+from rclpy.duration import Duration
+from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.parameter import Parameter
+from std_srvs.srv import Trigger
+
+from alpamayo_ros.model import ModelError
+from alpamayo_ros.planning.planner import DEMO, Planner, load_model
+from alpamayo_ros.ros import parameters
+from alpamayo_ros.ros.diagnostics import Reporter
+from alpamayo_ros.ros.inputs import Inputs
+from alpamayo_ros.ros.loop import PlanningLoop, one_line
+from alpamayo_ros.ros.outputs import Outputs, Reports
+from alpamayo_ros.ros.parameter_table import ParameterError
+from alpamayo_ros.ros.parameters import NodeSettings
+from alpamayo_ros.ros.statistics import Statistics
+from alpamayo_ros.sensing.blackbox import BlackBox
+from alpamayo_ros.types import Refusal
+
+SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+REPORT_PERIOD_S = 1.0
+TICK_PERIOD_S = 0.1
+
+
+class AlpamayoNode(LifecycleNode):
+    """Four cameras and odometry in, a driving plan out.
+
+    Callback groups: lifecycle and parameters (the default one), inputs, timers, services; the
+    executor has a thread for each, so that loading a model delays no status and no image.
+
+    Raises:
+        ParameterError: a parameter is unknown or not allowed.
+    """
+
+    def __init__(self, name: str = "alpamayo") -> None:
+        super().__init__(name)
+        parameters.declare(self)
+        self.settings = NodeSettings.read(self)
+        self._state = "unconfigured"
+        self._transition = threading.Lock()
+        self._statistics = Statistics()
+        self._inputs = Inputs(self, self._on_input)
+        self._outputs: Outputs | None = None
+        self._planner: Planner | None = None
+        self._warm_up_s = 0.0
+        self._loop: PlanningLoop | None = None
+        self._reports = Reports(self)
+        self._reporter = Reporter(name)
+        self._steady = Clock(clock_type=ClockType.STEADY_TIME)  # ticks while a bag is paused
+        self._timers = MutuallyExclusiveCallbackGroup()
+        self._timer(REPORT_PERIOD_S, lambda: self._report(with_diagnostics=True))
+        self._timer(TICK_PERIOD_S, self._tick)
+        self._serve("reset", self._on_reset)
+        self._serve("plan_once", self._on_plan_once)
+        self._serve("save_snapshot", self._on_save_snapshot)
+        self._jumps = self.get_clock().create_jump_callback(
+            JumpThreshold(
+                min_forward=None,  # a gap is seen by its stamps
+                min_backward=Duration(nanoseconds=-1),
+                on_clock_change=True,
+            ),
+            post_callback=self._on_jump,
+        )
+        self.add_on_set_parameters_callback(self._on_set_parameters)
+        self._report()
+        if parameters.value_of(self, "autostart"):
+            # In the default group, so that no lifecycle service cuts in.
+            self._autostart = self.create_timer(0.0, self._on_autostart, clock=self._steady)
+
+    # Lifecycle
+
+    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Load the model and try it once."""
+        return self._guarded("configure", self._configure)
+
+    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Listen and plan."""
+        return self._guarded("activate", self._activate)
+
+    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Stop planning, keep the model."""
+        return self._guarded("deactivate", self._deactivate)
+
+    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Give the model's memory back."""
+        return self._guarded("cleanup", self._cleanup)
+
+    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """End for good, from any state."""
+        return self._guarded("shutdown", self._shutdown)
+
+    def on_error(self, state: LifecycleState) -> TransitionCallbackReturn:
+        """Back to unconfigured, whatever went wrong."""
+        return self._guarded("error", self._release)
+
+    def end(self) -> None:
+        """Shut down from whatever state the node is in; called once, by the process."""
+        if self._state != "finalized":
+            self.trigger_shutdown()
+        self._jumps.unregister()
+
+    def _guarded(self, name: str, transition: Callable[[], None]) -> TransitionCallbackReturn:
+        """Run a transition; rclpy would swallow its exception without a word."""
+        with self._transition:
+            try:
+                transition()
+            except (ModelError, ParameterError) as error:
+                return self._refuse(name, str(error))
+            except Exception as error:
+                self.get_logger().debug(traceback.format_exc())
+                return self._refuse(name, one_line(error))
+            self.get_logger().info(f"{name}: now {self._state}")
+            self._report()
+            return SUCCESS
+
+    def _refuse(self, name: str, reason: str) -> TransitionCallbackReturn:
+        self._statistics.last_error = reason
+        if name == "configure":
+            self._release()
+        self.get_logger().error(f"{name} failed, still {self._state}: {reason}")
+        self._report()
+        return FAILURE
+
+    def _configure(self) -> None:
+        self.settings = settings = NodeSettings.read(self)
+        self._statistics = Statistics()
+        self._inputs.forget_counts()
+        if settings.model_path == DEMO:
+            self.get_logger().warning("DEMO MODEL: it must not drive a car")
+        self.get_logger().info(f"loading {settings.model_path or '(no model.path)'} ...")
+        model = load_model(
+            settings.model_path, settings.tokenizer_path, settings.device, settings.dtype
+        )
+        self._planner = Planner(model, settings.planner)
+        self._warm_up_s = self._planner.warm_up()
+        self._outputs = Outputs(self)
+        self._state = "inactive"
+        self.get_logger().info(
+            f"{model.model_id} on {model.device}: {self._warm_up_s * 1e3:.0f} ms per decision"
+        )
+
+    def _activate(self) -> None:
+        assert self._planner is not None and self._outputs is not None
+        self._loop = PlanningLoop(
+            self,
+            self.settings,
+            self._inputs,
+            self._outputs,
+            self._planner,
+            self._statistics,
+            self._warm_up_s,
+            self._report,
+        )
+        self._inputs.subscribe(self.settings)
+        self._loop.start()
+        self._state = "active"
+
+    def _deactivate(self) -> None:
+        loop, self._loop = self._loop, None
+        ended = loop is None or loop.stop()
+        self._inputs.unsubscribe()
+        if self._outputs is not None:
+            self._outputs.publish_no_plan(self._now_ns())
+        self._state = "inactive"
+        if not ended:
+            # The thread still holds the model: planning beside it would be wrong.
+            raise RuntimeError("the running stage of the model does not end; restart the node")
+
+    def _cleanup(self) -> None:
+        self._release()
+
+    def _shutdown(self) -> None:
+        if self._loop is not None:
+            self._deactivate()
+        self._release()
+        self._state = "finalized"
+
+    def _release(self) -> None:
+        """Close whatever configure has opened."""
+        if self._loop is not None:
+            self._deactivate()
+        if self._planner is not None:
+            self._planner.close()
+            self._planner = None
+        if self._outputs is not None:
+            self._outputs.close()
+            self._outputs = None
+        gc.collect()
+        self._state = "unconfigured"
+
+    def _on_autostart(self) -> None:
+        self._autostart.cancel()
+        if self._state == "unconfigured" and self.trigger_configure() == SUCCESS:
+            self.trigger_activate()
+
+    # Events
+
+    def _on_input(self) -> None:
+        loop = self._loop
+        if loop is not None:
+            loop.wake()
+
+    def _on_jump(self, jump: TimeJump) -> None:
+        """A bag loops or is wound back, or the clock changes: nothing seen so far counts."""
+        loop = self._loop
+        started = jump.clock_change in (
+            ClockChange.ROS_TIME_ACTIVATED,
+            ClockChange.ROS_TIME_DEACTIVATED,
+        )
+        if not started:
+            self.get_logger().info(
+                f"the clock went back by {-jump.delta.nanoseconds / 1e9:.3f} s: starting afresh"
+            )
+        if loop is not None:
+            loop.reset()
+        else:
+            self._inputs.reset()
+
+    def _on_set_parameters(self, changes: list[Parameter]) -> SetParametersResult:
+        result = parameters.check_change(changes, configured=self._planner is not None)
+        if result.successful:
+            given = {change.name: change.value for change in changes}
+            self.settings = NodeSettings.read(self, given)
+            loop = self._loop
+            if loop is not None:
+                loop.apply(self.settings)
+        return result
+
+    def _tick(self) -> None:
+        loop = self._loop
+        if loop is not None:
+            loop.tick()
+
+    # Services
+
+    def _on_reset(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        loop = self._loop
+        if loop is None:
+            return _answer(response, False, f"the node is {self._state}, not active")
+        loop.reset()
+        return _answer(response, True, "buffers and features forgotten")
+
+    def _on_plan_once(
+        self, request: Trigger.Request, response: Trigger.Response
+    ) -> Trigger.Response:
+        loop = self._loop
+        if loop is None:
+            return _answer(response, False, f"the node is {self._state}, not active")
+        try:
+            outcome = loop.plan_once()
+        except concurrent.futures.TimeoutError:
+            return _answer(response, False, "the decision hangs")
+        if isinstance(outcome, Refusal):
+            return _answer(response, False, f"{outcome.reason.value}: {outcome.detail}")
+        verdict = outcome.verdict
+        text = "accepted" if verdict.accepted else "rejected: " + "; ".join(verdict.reasons)
+        return _answer(response, verdict.accepted, text)
+
+    def _on_save_snapshot(
+        self, request: Trigger.Request, response: Trigger.Response
+    ) -> Trigger.Response:
+        decision = self._statistics.last_decision
+        if not self.settings.blackbox_directory:
+            return _answer(response, False, "blackbox.directory is empty: set it to a folder")
+        if decision is None:
+            return _answer(response, False, "there is no snapshot yet")
+        box = BlackBox(self.settings.blackbox_directory, self.settings.blackbox_max_files)
+        try:
+            return _answer(response, True, str(box.save(decision.snapshot, "requested")))
+        except OSError as error:
+            return _answer(response, False, one_line(error))
+
+    # Helpers
+
+    def _timer(self, period_s: float, callback: Callable[[], None]) -> None:
+        self.create_timer(period_s, callback, callback_group=self._timers, clock=self._steady)
+
+    def _serve(self, name: str, callback: Callable) -> None:
+        # A waiting plan_once holds a thread of the executor, so others may enter beside it.
+        group = ReentrantCallbackGroup()
+        self.create_service(Trigger, f"~/{name}", callback, callback_group=group)
+
+    def _report(self, with_diagnostics: bool = False) -> None:
+        planner, loop = self._planner, self._loop
+        watchdog = loop.watchdog if loop is not None else None
+        now_ns = self._now_ns()
+        status = self._reporter.status(
+            self._state,
+            self.settings,
+            self._statistics,
+            self._inputs,
+            watchdog,
+            planner.model.model_id if planner else "",
+            str(planner.model.device) if planner else self.settings.device,
+            now_ns,
+        )
+        diagnostics = None
+        if with_diagnostics:
+            diagnostics = self._reporter.diagnostics(status, self._inputs, watchdog, now_ns)
+        self._reports.publish(status, diagnostics)
+
+    def _now_ns(self) -> int:
+        return self.get_clock().now().nanoseconds
+
+
+def _answer(response: Trigger.Response, success: bool, message: str) -> Trigger.Response:
+    response.success = success
+    response.message = message
+    return response

@@ -1,0 +1,110 @@
+"""Publishers: a decision goes out on every topic of the contract, or an empty path does."""
+
+from __future__ import annotations
+
+from diagnostic_msgs.msg import DiagnosticArray
+from nav_msgs.msg import Path
+from rclpy.node import Node
+from std_msgs.msg import String
+from visualization_msgs.msg import MarkerArray
+
+from alpamayo_ros.msg import DrivingPlan, PlannerStatus
+from alpamayo_ros.planning.planner import Decision
+from alpamayo_ros.ros import qos
+from alpamayo_ros.ros.messages import (
+    IDENTITY,
+    Placement,
+    empty_markers,
+    marker_message,
+    path_message,
+    plan_message,
+    pose_message,
+)
+
+UNKNOWN_FRAME = "map"  # of an empty path, before the first odometry: RViz refuses an empty name
+UNKNOWN_CHILD_FRAME = "base_link"
+
+
+class Outputs:
+    """What the node says of its plans. Made by configure, closed by cleanup."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+        def publisher(kind: type, name: str, profile: object):
+            return node.create_publisher(kind, f"~/output/{name}", profile)
+
+        self._path = publisher(Path, "path", qos.LATCHED)
+        self._path_ego = publisher(Path, "path_ego", qos.LATCHED)
+        self._reasoning = publisher(String, "reasoning", qos.LATCHED)
+        self._plan = publisher(DrivingPlan, "plan", qos.PLANS)
+        self._markers = publisher(MarkerArray, "markers", qos.LATCHED)
+        self._frame_ids = (UNKNOWN_FRAME, UNKNOWN_CHILD_FRAME)
+
+    def publish(
+        self, decision: Decision, drive: bool, origin: tuple[float, float, float, float]
+    ) -> None:
+        """Publish a decision.
+
+        Args:
+            drive: whether it goes out on `path` too.
+            origin: x, y, z, yaw of the model's origin in child_frame_id.
+        """
+        plan, selection = decision.plan, decision.selection
+        frame_id = selection.frame_id or UNKNOWN_FRAME
+        child_frame_id = selection.child_frame_id or UNKNOWN_CHILD_FRAME
+        self._frame_ids = (frame_id, child_frame_id)
+        ego = Placement(selection.t0_position, selection.t0_quaternion)
+        model_origin = ego.then(origin)
+        poses = model_origin.poses(plan.waypoints, plan.z_m)
+        self._plan.publish(
+            plan_message(
+                plan,
+                decision.verdict,
+                frame_id,
+                child_frame_id,
+                pose_message(ego.position, ego.quaternion),
+                poses,
+            )
+        )
+        self._reasoning.publish(String(data=plan.reasoning))
+        if drive:
+            self._path.publish(path_message(frame_id, plan.t0_ns, poses))
+            in_ego = IDENTITY.then(origin).poses(plan.waypoints, plan.z_m)
+            self._path_ego.publish(path_message(child_frame_id, plan.t0_ns, in_ego))
+        if plan.finite:
+            self._markers.publish(
+                marker_message(frame_id, plan, model_origin, decision.verdict.accepted)
+            )
+
+    def publish_no_plan(self, now_ns: int) -> None:
+        """Say that there is no valid plan, so that a latched path is never taken for a fresh one."""
+        frame_id, child_frame_id = self._frame_ids
+        self._path.publish(path_message(frame_id, now_ns, []))
+        self._path_ego.publish(path_message(child_frame_id, now_ns, []))
+        self._markers.publish(empty_markers(frame_id, now_ns))
+
+    def close(self) -> None:
+        """Destroy the publishers."""
+        for publisher in (
+            self._path,
+            self._path_ego,
+            self._reasoning,
+            self._plan,
+            self._markers,
+        ):
+            self._node.destroy_publisher(publisher)
+
+
+class Reports:
+    """Status and diagnostics: published in every lifecycle state, so as old as the node."""
+
+    def __init__(self, node: Node) -> None:
+        self._status = node.create_publisher(PlannerStatus, "~/output/status", qos.LATCHED)
+        self._diagnostics = node.create_publisher(DiagnosticArray, "/diagnostics", qos.DIAGNOSTICS)
+
+    def publish(self, status: PlannerStatus, diagnostics: DiagnosticArray | None = None) -> None:
+        """Publish a status and, once a second, diagnostics."""
+        self._status.publish(status)
+        if diagnostics is not None:
+            self._diagnostics.publish(diagnostics)

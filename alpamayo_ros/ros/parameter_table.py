@@ -1,0 +1,328 @@
+"""The node's parameters, in one table: YAML files, README and declarations are checked against it.
+
+No rclpy here, so that tools and tests can read the table anywhere.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from alpamayo_ros.types import CAMERA_ROLES
+
+
+class ParameterError(ValueError):
+    """A parameter's name, type or value is not allowed; one line."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter: what it is, what it may be, and whether a running node may change it."""
+
+    name: str
+    default: Any  # its type is the parameter's type: bool, int, float, str or list of float
+    help: str
+    unit: str = ""
+    minimum: float = -math.inf
+    maximum: float = math.inf
+    choices: tuple[str, ...] = ()
+    run_time: bool = False  # may change while the node is active
+
+    def check(self, value: Any) -> Any:
+        """The value as this parameter's type.
+
+        Raises:
+            ParameterError: wrong type, out of range, or not one of the choices.
+        """
+        if isinstance(self.default, list):
+            return self._check_list(value)
+        if isinstance(self.default, float) and _is_number(value):
+            value = float(value)  # a YAML file may say 10 for 10.0
+        if type(value) is not type(self.default):
+            raise ParameterError(f"{self.name}: {value!r} is no {_kind(self.default)}")
+        if self.choices and value not in self.choices:
+            raise ParameterError(f"{self.name}: {value!r} is none of {', '.join(self.choices)}")
+        if _is_number(value) and not self.minimum <= value <= self.maximum:
+            raise ParameterError(f"{self.name}: {value!r} is not {self.allowed()}")
+        return value
+
+    def allowed(self) -> str:
+        """What values are allowed, in words."""
+        if self.choices:
+            return " or ".join(self.choices)
+        if math.isfinite(self.minimum) and math.isfinite(self.maximum):
+            return f"in {self.minimum:g} to {self.maximum:g}"
+        if math.isfinite(self.minimum):
+            return f"at least {self.minimum:g}"
+        return f"any {_kind(self.default)}"
+
+    def _check_list(self, value: Any) -> list[float]:
+        try:
+            numbers = [float(v) for v in value]
+        except (TypeError, ValueError):
+            numbers = []
+        if isinstance(value, str) or len(numbers) != len(self.default):
+            raise ParameterError(f"{self.name}: {value!r} is no list of {len(self.default)} floats")
+        if not all(math.isfinite(v) for v in numbers):
+            raise ParameterError(f"{self.name}: {value!r} must be finite")
+        return numbers
+
+
+TABLE: tuple[Parameter, ...] = (
+    Parameter(
+        "model.path",
+        "",
+        "folder of the checkpoint; `demo` is the built-in small model, which drives nothing real",
+    ),
+    Parameter(
+        "model.tokenizer_path",
+        "",
+        "folder of the Qwen3-VL tokenizer and configuration, where the checkpoint has none",
+    ),
+    Parameter("device", "auto", "auto (npu, else cuda, else cpu), cpu, cuda:N or npu:N"),
+    Parameter(
+        "dtype",
+        "auto",
+        "number type of weights and activations; auto is bfloat16, on the CPU float32",
+        choices=("auto", "bfloat16", "float32"),
+    ),
+    Parameter(
+        "num_samples",
+        1,
+        "trajectories drawn per decision; the most central one is driven",
+        minimum=1,
+        maximum=64,
+    ),
+    Parameter(
+        "sampling.temperature",
+        0.6,
+        "temperature of the reasoning",
+        minimum=0.01,
+        maximum=10.0,
+        run_time=True,
+    ),
+    Parameter(
+        "sampling.top_p",
+        0.98,
+        "probability mass that tokens are drawn from",
+        minimum=0.01,
+        maximum=1.0,
+        run_time=True,
+    ),
+    Parameter(
+        "sampling.greedy",
+        False,
+        "take the most probable token instead of drawing one",
+        run_time=True,
+    ),
+    Parameter(
+        "sampling.seed",
+        0,
+        "with t0 it fixes every random number of a decision",
+        minimum=0,
+        maximum=2**63 - 1,
+        run_time=True,
+    ),
+    Parameter(
+        "sampling.max_new_tokens",
+        256,
+        "limit of the reasoning",
+        unit="tokens",
+        minimum=1,
+        maximum=1024,
+    ),
+    *(
+        Parameter(
+            f"cameras.{role}.transport",
+            "raw",
+            f"how {role} comes: sensor_msgs/Image or CompressedImage",
+            choices=("raw", "compressed"),
+        )
+        for role in CAMERA_ROLES
+    ),
+    Parameter(
+        "image.fit",
+        "native",
+        "native keeps a camera's aspect, as the reference does; crop cuts its centre to 576x320",
+        choices=("native", "crop"),
+    ),
+    Parameter(
+        "sync.tolerance_s",
+        0.055,
+        "how far a frame may lie from its instant",
+        unit="s",
+        minimum=0.001,
+        maximum=0.1,
+    ),
+    Parameter(
+        "sync.max_age_s", 0.5, "oldest t0 that is planned on", unit="s", minimum=0.05, maximum=10.0
+    ),
+    Parameter(
+        "odometry.max_gap_s",
+        0.3,
+        "widest gap between odometry stamps",
+        unit="s",
+        minimum=0.01,
+        maximum=1.5,
+    ),
+    Parameter(
+        "odometry.to_rear_axle",
+        [0.0, 0.0, 0.0, 0.0],
+        "x, y, z and yaw of the model's origin in child_frame_id",
+        unit="m, rad",
+    ),
+    Parameter(
+        "planning.max_rate_hz",
+        10.0,
+        "most decisions per second of stamps",
+        unit="Hz",
+        minimum=0.1,
+        maximum=100.0,
+        run_time=True,
+    ),
+    Parameter(
+        "planning.paused",
+        False,
+        "stop planning without leaving the active state; plan_once still works",
+        run_time=True,
+    ),
+    Parameter(
+        "navigation.timeout_s",
+        10.0,
+        "how long a navigation text holds",
+        unit="s",
+        minimum=0.1,
+        maximum=3600.0,
+        run_time=True,
+    ),
+    Parameter(
+        "navigation.max_length",
+        200,
+        "longest navigation text; the rest is cut off",
+        unit="characters",
+        minimum=1,
+        maximum=1000,
+        run_time=True,
+    ),
+    Parameter(
+        "gate.mode",
+        "enforce",
+        "enforce keeps rejected plans off `path`; report publishes them all the same, with a WARN",
+        choices=("enforce", "report"),
+        run_time=True,
+    ),
+    Parameter(
+        "gate.start_along_m",
+        0.3,
+        "waypoint 1 against v0 * 0.1 s, along",
+        unit="m",
+        minimum=0.0,
+        maximum=10.0,
+        run_time=True,
+    ),
+    Parameter(
+        "gate.start_across_m",
+        0.2,
+        "waypoint 1 against the ego's axis, across",
+        unit="m",
+        minimum=0.0,
+        maximum=10.0,
+        run_time=True,
+    ),
+    Parameter(
+        "gate.start_speed_m_s",
+        2.0,
+        "first speed against odometry's",
+        unit="m/s",
+        minimum=0.0,
+        maximum=60.0,
+        run_time=True,
+    ),
+    Parameter(
+        "gate.folding_deg",
+        90.0,
+        "heading against motion above 0.5 m/s",
+        unit="deg",
+        minimum=0.0,
+        maximum=180.0,
+        run_time=True,
+    ),
+    Parameter(
+        "gate.reverse_m",
+        0.5,
+        "how far an ego that does not back up may be sent back",
+        unit="m",
+        minimum=0.0,
+        maximum=100.0,
+        run_time=True,
+    ),
+    Parameter(
+        "gate.lateral_m_s2",
+        6.0,
+        "lateral acceleration, mean over 0.5 s, above 2 m/s",
+        unit="m/s2",
+        minimum=0.0,
+        maximum=30.0,
+        run_time=True,
+    ),
+    Parameter(
+        "gate.speed_m_s",
+        60.0,
+        "speed of any segment",
+        unit="m/s",
+        minimum=0.0,
+        maximum=100.0,
+        run_time=True,
+    ),
+    Parameter(
+        "watchdog.timeout_s",
+        0.0,
+        "longest time without an accepted plan; 0 is max(1 s, 3 x the warm-up's decision time)",
+        unit="s",
+        minimum=0.0,
+        maximum=600.0,
+        run_time=True,
+    ),
+    Parameter(
+        "blackbox.directory",
+        "",
+        "where snapshots are kept, on request and of rejected plans; empty keeps none",
+    ),
+    Parameter(
+        "blackbox.max_files",
+        20,
+        "how many snapshots to keep",
+        unit="files",
+        minimum=1,
+        maximum=10_000,
+    ),
+    Parameter("autostart", True, "configure and activate at start; false under a manager"),
+)
+
+BY_NAME = {parameter.name: parameter for parameter in TABLE}
+
+# Declared by rclpy itself, on one distribution or another.
+FOREIGN = re.compile(
+    r"use_sim_time|qos_overrides\..*|start_type_description_service|enable_logger_service"
+)
+
+
+def refuse_unknown(names: Iterable[str]) -> None:
+    """Raise ParameterError for the first name that is neither ours nor rclpy's."""
+    for name in names:
+        if name in BY_NAME or FOREIGN.fullmatch(name):
+            continue
+        near = difflib.get_close_matches(name, BY_NAME, n=1, cutoff=0.0)
+        raise ParameterError(f"unknown parameter {name}: did you mean {near[0]}?")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _kind(default: Any) -> str:
+    return {bool: "true or false", int: "whole number", float: "number", str: "text"}[type(default)]
