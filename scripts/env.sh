@@ -22,8 +22,8 @@ alpamayo_enter() {
         return 1
     fi
     case ${ROS:-kilted} in
-    kilted) alpamayo_suffix= ;;
-    jazzy) alpamayo_suffix=-jazzy ;;
+    kilted) alpamayo_suffix= alpamayo_profile=FASTDDS_DEFAULT_PROFILES_FILE ;;
+    jazzy) alpamayo_suffix=-jazzy alpamayo_profile=FASTRTPS_DEFAULT_PROFILES_FILE ;;
     *)
         echo "error: ROS=$ROS is not known; use kilted (the default) or jazzy" >&2
         return 1
@@ -41,10 +41,10 @@ alpamayo_enter() {
     alpamayo_prepend LD_LIBRARY_PATH "$alpamayo_built/lib" # where Fast DDS looks for message types
     alpamayo_prepend AMENT_PREFIX_PATH "$alpamayo_built" "$alpamayo_venv"
 
-    # Large images need shared memory. Fast DDS 3 (Kilted) reads the first name, 2 (Jazzy) the second.
-    # An empty value, which switches the profile off, is kept.
-    export FASTDDS_DEFAULT_PROFILES_FILE="${FASTDDS_DEFAULT_PROFILES_FILE-$alpamayo_root/config/fastdds_images.xml}"
-    export FASTRTPS_DEFAULT_PROFILES_FILE="${FASTRTPS_DEFAULT_PROFILES_FILE-$FASTDDS_DEFAULT_PROFILES_FILE}"
+    # Large images need shared memory. Fast DDS 2 (Jazzy) and 3 (Kilted) read different names, and 3
+    # warns in every process that has the old one. A value of the user is kept, the empty one too,
+    # which switches the profile off.
+    eval "export $alpamayo_profile=\"\${$alpamayo_profile-\$alpamayo_root/config/fastdds_images.xml}\""
 
     # An installed torch-npu is loaded with torch and fails without CANN.
     if [ -z "${ASCEND_HOME_PATH-}${ASCEND_TOOLKIT_HOME-}" ] && [ ! -d /usr/local/Ascend ]; then
@@ -63,7 +63,7 @@ fi
 alpamayo_root=$(cd "$(dirname "$alpamayo_root")/.." && pwd)
 alpamayo_status=0
 alpamayo_enter || alpamayo_status=$?
-unset alpamayo_root alpamayo_suffix alpamayo_venv alpamayo_built alpamayo_python
+unset alpamayo_root alpamayo_suffix alpamayo_profile alpamayo_venv alpamayo_built alpamayo_python
 unset alpamayo_name alpamayo_value
 unset -f alpamayo_prepend alpamayo_enter
 if [ "$alpamayo_status" != 0 ]; then
