@@ -14,7 +14,6 @@ import numpy as np
 
 from alpamayo_ros.demo.cameras import Camera
 from alpamayo_ros.demo.scene import Scene, Surface
-from alpamayo_ros.demo.shapes import Solid
 
 OVERSAMPLING = 2
 NEAR_M = 0.25
@@ -61,9 +60,9 @@ def project_ground(camera: Camera, scene: Scene, xy_m: np.ndarray) -> np.ndarray
 def clip_near(optical_m: np.ndarray, near_m: float = NEAR_M) -> np.ndarray:
     """The part (M, 3) of a polygon (N, 3) in front of the near plane (Sutherland, Hodgman 1974)."""
     depth = optical_m[:, 2] - near_m
-    inside = depth > 0
-    if inside.all():
+    if depth.min() > 0:
         return optical_m
+    inside = depth > 0
     following = np.roll(np.arange(len(depth)), -1)
     crossing = inside != inside[following]
     part = depth / np.where(crossing, depth - depth[following], 1.0)
@@ -135,11 +134,11 @@ def _paint_surface(canvas: np.ndarray, camera: Camera, scene: Scene, surface: Su
     if not surface.outlines_m:
         return
     optical = project_ground(camera, scene, np.concatenate(surface.outlines_m))
-    ends = np.cumsum([len(outline) for outline in surface.outlines_m])[:-1]
-    outlines = [clip_near(part) for part in np.split(optical, ends)]
-    corners = [_to_canvas(camera, outline) for outline in outlines if len(outline)]
-    for outline in corners:
-        cv2.fillPoly(canvas, [outline], surface.colour, cv2.LINE_8, SHIFT)
+    ends = np.cumsum([len(outline) for outline in surface.outlines_m])
+    parts = [clip_near(part) for part in np.split(optical, ends[:-1])]
+    ends = np.cumsum([len(part) for part in parts])
+    corners = np.split(_to_canvas(camera, np.concatenate(parts)), ends[:-1])
+    cv2.fillPoly(canvas, [part for part in corners if len(part)], surface.colour, cv2.LINE_8, SHIFT)
 
 
 @lru_cache(maxsize=1)
@@ -214,13 +213,14 @@ def _paint_solids(canvas: np.ndarray, camera: Camera, scene: Scene) -> None:
     optical = camera.optical(_in_vehicle(scene, corners_m))
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
     distance_m = np.minimum.reduceat(np.linalg.norm(optical, axis=2).min(axis=1), starts)
-    colours = _shaded(scene.solids, corners_m, np.repeat(distance_m, counts))
-    order = np.argsort(-np.repeat(distance_m, counts), kind="stable")
-    faces = order[_visible(camera, optical)[order]]
+    distance_m = np.repeat(distance_m, counts)
+    faces = np.flatnonzero(_visible(camera, optical))
+    faces = faces[np.argsort(-distance_m[faces], kind="stable")]
+    paints = np.concatenate([body.colours for body in scene.solids])[faces]
+    paints = _shaded(paints, corners_m[faces], distance_m[faces]).tolist()
     whole = np.all(optical[faces, :, 2] > NEAR_M, axis=1)
     safe = np.where(whole[:, None, None], optical[faces], (0.0, 0.0, 1.0))
     points = _to_canvas(camera, safe)
-    paints = colours[faces].tolist()
     for i, is_whole in enumerate(whole.tolist()):
         corners = points[i]
         if not is_whole:
@@ -232,7 +232,7 @@ def _visible(camera: Camera, optical_m: np.ndarray) -> np.ndarray:
     """Which faces (F, 4, 3) look at the camera and reach into its view: bool (F,)."""
     normal = np.cross(optical_m[:, 1] - optical_m[:, 0], optical_m[:, 2] - optical_m[:, 0])
     # Optical axes (right, down, forward) are right-handed, so outward normals stay outward.
-    towards = (normal * optical_m[:, 0]).sum(axis=1) < 0
+    towards = np.einsum("fi,fi->f", normal, optical_m[:, 0]) < 0
     right, down, forward = np.moveaxis(optical_m, 2, 0)
     wide = camera.width_px / 2 / camera.focal_px
     high = camera.height_px / 2 / camera.focal_px
@@ -246,11 +246,10 @@ def _visible(camera: Camera, optical_m: np.ndarray) -> np.ndarray:
     )
 
 
-def _shaded(solids: tuple[Solid, ...], corners_m: np.ndarray, distance_m: np.ndarray) -> np.ndarray:
-    """Colours (F, 3) in sunlight, seen through haze."""
+def _shaded(colours: np.ndarray, corners_m: np.ndarray, distance_m: np.ndarray) -> np.ndarray:
+    """Colours (F, 3) of faces (F, 4, 3) in sunlight, seen through haze."""
     normal = np.cross(corners_m[:, 1] - corners_m[:, 0], corners_m[:, 2] - corners_m[:, 0])
     normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-9)
     light = AMBIENT + DIFFUSE * np.maximum(normal @ LIGHT, 0)
-    own = np.concatenate([body.colours for body in solids]) * light[:, None]
     clear = np.exp(-distance_m / HAZE_M)[:, None]
-    return np.minimum(own, 255) * clear + HAZE * (1 - clear)
+    return np.minimum(colours * light[:, None], 255) * clear + HAZE * (1 - clear)

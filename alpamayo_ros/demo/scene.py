@@ -13,7 +13,7 @@ from alpamayo_ros.demo.shapes import Colour, Solid
 class Surface:
     """Flat polygons of one colour on the ground."""
 
-    outlines_m: tuple[np.ndarray, ...]  # each float64 (N, 2), simple; the first edge is arbitrary
+    outlines_m: tuple[np.ndarray, ...]  # each float64 (N, 2), simple, disjoint
     colour: Colour
 
 
