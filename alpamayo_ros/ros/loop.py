@@ -129,7 +129,9 @@ class PlanningLoop:
     def tick(self) -> None:
         """Look after the plan in force; called several times a second."""
         now_ns = self._now_ns()
-        if now_ns > 0 and self.watchdog.check(now_ns):
+        if self.watchdog.since_ns <= 0:
+            self.watchdog.restart(now_ns)  # activated before the first /clock
+        elif self.watchdog.check(now_ns):
             self._outputs.publish_no_plan(now_ns)
             self._node.get_logger().error(
                 f"no accepted plan for {self.watchdog.timeout_ns / NS_PER_S:g} s: "

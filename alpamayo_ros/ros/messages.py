@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -148,7 +149,7 @@ def marker_message(frame_id: str, plan: Plan, origin: Placement, accepted: bool)
         if index == plan.chosen:
             continue
         points = [pose.position for pose in origin.poses(sample, plan.z_m)]
-        for a, b in zip(points[:-1], points[1:]):
+        for a, b in itertools.pairwise(points):
             fan.points += [a, b]
     text = Marker(header=header, ns=MARKER_NAMESPACE, id=2, type=Marker.TEXT_VIEW_FACING)
     text.text = plan.reasoning or " "

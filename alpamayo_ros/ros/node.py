@@ -1,4 +1,4 @@
-"""The lifecycle node: what configure opens cleanup closes, what activate starts deactivate stops."""
+"""The lifecycle node: cleanup closes what configure opens, deactivate stops what activate began."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
+from alpamayo_ros.devices.device import DeviceError
 from alpamayo_ros.model import ModelError
 from alpamayo_ros.planning.planner import DEMO, Planner, load_model
 from alpamayo_ros.ros import parameters
@@ -59,7 +60,7 @@ class AlpamayoNode(LifecycleNode):
         self._reports = Reports(self)
         self._reporter = Reporter(name)
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)  # ticks while a bag is paused
-        self._timers = MutuallyExclusiveCallbackGroup()
+        self._timer_group = MutuallyExclusiveCallbackGroup()
         self._timer(REPORT_PERIOD_S, lambda: self._report(with_diagnostics=True))
         self._timer(TICK_PERIOD_S, self._tick)
         self._serve("reset", self._on_reset)
@@ -116,7 +117,7 @@ class AlpamayoNode(LifecycleNode):
         with self._transition:
             try:
                 transition()
-            except (ModelError, ParameterError) as error:
+            except (ModelError, DeviceError, ParameterError) as error:
                 return self._refuse(name, str(error))
             except Exception as error:
                 self.get_logger().debug(traceback.format_exc())
@@ -152,7 +153,8 @@ class AlpamayoNode(LifecycleNode):
         )
 
     def _activate(self) -> None:
-        assert self._planner is not None and self._outputs is not None
+        assert self._planner is not None
+        assert self._outputs is not None
         self._loop = PlanningLoop(
             self,
             self.settings,
@@ -285,7 +287,7 @@ class AlpamayoNode(LifecycleNode):
     # Helpers
 
     def _timer(self, period_s: float, callback: Callable[[], None]) -> None:
-        self.create_timer(period_s, callback, callback_group=self._timers, clock=self._steady)
+        self.create_timer(period_s, callback, callback_group=self._timer_group, clock=self._steady)
 
     def _serve(self, name: str, callback: Callable) -> None:
         # A waiting plan_once holds a thread of the executor, so others may enter beside it.

@@ -78,7 +78,7 @@ class Outputs:
             )
 
     def publish_no_plan(self, now_ns: int) -> None:
-        """Say that there is no valid plan, so that a latched path is never taken for a fresh one."""
+        """Say that there is no valid plan: a latched path is never taken for a fresh one."""
         frame_id, child_frame_id = self._frame_ids
         self._path.publish(path_message(frame_id, now_ns, []))
         self._path_ego.publish(path_message(child_frame_id, now_ns, []))

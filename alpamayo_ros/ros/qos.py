@@ -22,3 +22,4 @@ NAVIGATION = _profile(depth=1, reliable=True, latched=False)
 LATCHED = _profile(depth=1, reliable=True, latched=True)  # late joiners get the newest
 PLANS = _profile(depth=10, reliable=True, latched=False)
 DIAGNOSTICS = _profile(depth=10, reliable=True, latched=False)
+CLOCK = _profile(depth=1, reliable=True, latched=False)
