@@ -49,14 +49,11 @@ class DomainLease:
 
 def dds_profile() -> Path | None:
     """The Fast DDS profile for large images: beside the sources, or in the installed share."""
-    here = Path(__file__).resolve()
-    places = [here.parents[2] / "config"]
-    for prefix in os.environ.get("AMENT_PREFIX_PATH", "").split(":"):
-        places.append(Path(prefix) / "share" / "alpamayo_ros" / "config")
-    for place in places:
-        if (place / "fastdds_images.xml").is_file():
-            return place / "fastdds_images.xml"
-    return None
+    prefixes = [Path(p) for p in os.environ.get("AMENT_PREFIX_PATH", "").split(":") if p]
+    places = [Path(__file__).resolve().parents[2] / "config"]
+    places += [prefix / "share" / "alpamayo_ros" / "config" for prefix in prefixes]
+    profiles = (place / "fastdds_images.xml" for place in places)
+    return next((profile for profile in profiles if profile.is_file()), None)
 
 
 def use_dds_profile(environment: dict[str, str]) -> None:

@@ -131,15 +131,18 @@ class Sampler:
         t0s that it passes over count as `busy`; those that fail are refused, each once.
         """
         selection = None
+        refusals = []
         for t0_ns in reversed(self._candidates(now_ns)):
             if selection is not None:
-                self._refuse(Refusal(Reason.BUSY, t0_ns, "a newer snapshot took its place"))
+                refusals.append(Refusal(Reason.BUSY, t0_ns, "a newer snapshot took its place"))
                 continue
             outcome = self._evaluate(t0_ns, now_ns)
             if isinstance(outcome, Selection):
                 selection = outcome
             else:
-                self._refuse(outcome)
+                refusals.append(outcome)
+        for refusal in reversed(refusals):  # the newest t0's is the last one then
+            self._refuse(refusal)
         if selection is not None:
             self._planned_ns = selection.t0_ns
         return selection
@@ -223,6 +226,10 @@ class Sampler:
         return min(min(cameras_ns) + SETTLED_NS, odometry_ns)
 
     def _evaluate(self, t0_ns: int, now_ns: int) -> Selection | Refusal:
+        stale = self._staleness(t0_ns, now_ns)
+        # An expired t0 that is not settled has a sensor that went silent: that is what to say.
+        if stale is not None and t0_ns <= self._settled_ns():
+            return stale
         frames: dict[str, tuple[Frame, ...]] = {}
         for role in CAMERA_ROLES:
             found = self._frames_of(role, t0_ns)
@@ -232,15 +239,9 @@ class Sampler:
         track = self._track(t0_ns)
         if isinstance(track, Refusal):
             return track
-        age_ns = now_ns - t0_ns
-        if age_ns > self.settings.max_age_ns:
-            return Refusal(
-                Reason.STALE,
-                t0_ns,
-                f"t0 is {age_ns / 1e9:.3f} s old, over sync.max_age_s "
-                f"{self.settings.max_age_ns / 1e9:g}",
-            )
         xyz, rot = ego_history(track, np.array(self.settings.to_rear_axle))
+        if stale is not None:
+            return stale
         speed_m_s = float(track.speeds_m_s[-1])
         if self.twist_not_filled or np.isnan(speed_m_s):
             speed_m_s = float(implied_speeds_m_s(track)[-1])
@@ -255,6 +256,17 @@ class Sampler:
             t0_speed_m_s=speed_m_s,
             frame_id=frame_id,
             child_frame_id=child_frame_id,
+        )
+
+    def _staleness(self, t0_ns: int, now_ns: int) -> Refusal | None:
+        age_ns = now_ns - t0_ns
+        if age_ns <= self.settings.max_age_ns:
+            return None
+        return Refusal(
+            Reason.STALE,
+            t0_ns,
+            f"t0 is {age_ns / 1e9:.3f} s old, over sync.max_age_s "
+            f"{self.settings.max_age_ns / 1e9:g}",
         )
 
     def _frames_of(self, role: str, t0_ns: int) -> tuple[Frame, ...] | Refusal:
