@@ -14,7 +14,7 @@ real_path() { # a virtual environment's python3 gives way to the one that it was
 if [ -n "${PYTHON-}" ]; then
     if ! in_range "$PYTHON"; then
         echo "error: PYTHON=$PYTHON is not a Python of 3.10 to 3.13; name another or unset PYTHON" >&2
-        exit 1
+        exit 2
     fi
     real_path "$PYTHON"
     exit
@@ -27,4 +27,4 @@ for candidate in python3 python3.13 python3.12 python3.11 python3.10; do
 done
 echo "error: no Python of 3.10 to 3.13 is on the path, and ROS 2 wheels exist for no other;" \
     "install one or name it: make setup PYTHON=/path/to/python3.12" >&2
-exit 1
+exit 2

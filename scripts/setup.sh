@@ -14,7 +14,7 @@ kilted) suffix= ;;
 jazzy) suffix=-jazzy ;;
 *)
     echo "error: ROS=$ros is not known; use kilted (the default) or jazzy" >&2
-    exit 1
+    exit 2
     ;;
 esac
 venv=.venv$suffix
@@ -25,7 +25,7 @@ requirements=(requirements.txt requirements-dev.txt "requirements-ros-$ros.txt")
 
 fail() {
     echo "error: $1" >&2
-    exit 1
+    exit 2
 }
 
 # progress NUMBER WHAT: the first half of a line; finished: its second half.
@@ -77,7 +77,7 @@ environment_is_usable() {
 
 make_environment() {
     local python
-    python=$(scripts/choose_python.sh) || exit 1
+    python=$(scripts/choose_python.sh) || exit 2
     local headers
     headers=$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))')
     [ -e "$headers/Python.h" ] || fail "the headers of $python are missing; install them (Debian and Ubuntu: apt install python3-dev)"
