@@ -1,0 +1,141 @@
+"""Which device a model runs on, resolved as text first; never a silent run on the CPU.
+
+`torch.device("npu:0")` raises before torch_npu is imported, and with torch-npu installed but no
+CANN even `import torch` fails. So `prepare_environment` runs before torch is imported, and the
+name of a device is checked before torch sees it.
+"""
+
+from __future__ import annotations
+
+import ctypes.util
+import importlib.util
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+KINDS = ("cpu", "cuda", "npu")
+DTYPES = ("float32", "bfloat16")
+
+
+class DeviceError(ValueError):
+    """A device or data type that cannot be had here; one line with the remedy."""
+
+
+def has_cann() -> bool:
+    """Whether Ascend's runtime is installed."""
+    return bool(os.environ.get("ASCEND_HOME_PATH")) or (
+        ctypes.util.find_library("ascendcl") is not None
+    )
+
+
+def prepare_environment() -> None:
+    """Keep `import torch` from loading torch_npu where there is no CANN. Call before torch.
+
+    A failed autoload cannot be mended within the process.
+    """
+    if not has_cann():
+        os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
+
+
+def resolve_device(name: str) -> str:
+    """The device that a user's text means: "cpu", "cuda:N" or "npu:N"; "auto" is npu, cuda, cpu.
+
+    Raises:
+        DeviceError: the name is unknown, or there is no such device.
+    """
+    text = str(name).strip().lower()
+    if text == "auto":
+        return _best_device()
+    match = re.fullmatch(r"(cpu|cuda|npu)(?::(\d+))?", text)
+    if match is None:
+        raise DeviceError(f"device {name!r} is not known; use auto, cpu, cuda:0 or npu:0")
+    kind, index = match.group(1), int(match.group(2) or 0)
+    if kind == "cpu":
+        return "cpu"
+    count = _count(kind)
+    if index >= count:
+        raise DeviceError(f"device {kind}:{index}: {_why_not(kind, count)}")
+    return f"{kind}:{index}"
+
+
+def _best_device() -> str:
+    for kind in ("npu", "cuda"):
+        if _count(kind):
+            return f"{kind}:0"
+    return "cpu"
+
+
+def _count(kind: str) -> int:
+    if kind == "npu":
+        backend = _torch_npu()
+        return 0 if backend is None else int(backend.npu.device_count())
+    import torch
+
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+
+def _torch_npu() -> Any:
+    """The torch_npu module, or None where it or CANN is missing. The one place that imports it."""
+    if importlib.util.find_spec("torch_npu") is None or not has_cann():
+        return None
+    import torch_npu
+
+    return torch_npu
+
+
+def _why_not(kind: str, count: int) -> str:
+    if count:
+        return f"there are only {count}; use {kind}:0 to {kind}:{count - 1}"
+    if kind == "cuda":
+        return "no CUDA device is found (torch.cuda sees none); use cpu or auto"
+    if importlib.util.find_spec("torch_npu") is None:
+        return "torch_npu is not installed (pip install -r requirements-npu.txt); use cpu or auto"
+    if not has_cann():
+        return "CANN is not found (source its set_env.sh first); use cpu or auto"
+    return "torch_npu sees no NPU (check npu-smi info); use cpu or auto"
+
+
+def resolve_dtype(dtype: Any) -> Any:
+    """A torch dtype from "float32", "bfloat16" or the torch dtype itself.
+
+    Raises:
+        DeviceError: another one.
+    """
+    import torch
+
+    known = {name: getattr(torch, name) for name in DTYPES}
+    if dtype in known.values():
+        return dtype
+    if dtype not in known:
+        raise DeviceError(f"dtype {dtype!r} is not known; use {' or '.join(DTYPES)}")
+    return known[dtype]
+
+
+def dtype_name(dtype: Any) -> str:
+    """ "float32" for torch.float32."""
+    return str(dtype).removeprefix("torch.")
+
+
+def synchronize(device: str) -> None:
+    """Wait until the device has done what it was told; nothing on the CPU."""
+    kind = device.partition(":")[0]
+    if kind == "cpu":
+        return
+    import torch
+
+    getattr(torch, kind).synchronize(device)
+
+
+def free_memory_bytes(device: str) -> int:
+    """Free memory of a resolved device; on the CPU what the kernel says is available."""
+    kind = device.partition(":")[0]
+    if kind != "cpu":
+        import torch
+
+        free, _ = getattr(torch, kind).mem_get_info(device)
+        return int(free)
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    raise DeviceError("/proc/meminfo does not say how much memory is available")

@@ -1,0 +1,86 @@
+"""The operators a device may have fused versions of, in one table; plain PyTorch is the default.
+
+The defaults run everywhere and judge the fused ones. All of them work on one device without a
+wait for the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, causal: bool = False
+) -> Tensor:
+    """Scaled dot-product attention with grouped query heads.
+
+    query (B, H, S, D), key and value (B, K, T, D) with H a multiple of K; mask bool (B, 1, 1, T),
+    True where a key may be seen; causal: query s sees keys 0..s, S = T. Returns (B, H, S, D).
+    """
+    batch, heads, length, width = query.shape
+    kv_heads = key.shape[1]
+    if causal or heads == kv_heads:
+        return F.scaled_dot_product_attention(
+            query, key, value, attn_mask=mask, is_causal=causal, enable_gqa=heads != kv_heads
+        )
+    # The heads of a group see the same keys, all of them: they are more rows of one query, so
+    # nothing repeats the cache (at 3000 tokens that copy costs more than the attention).
+    rows = query.reshape(batch, kv_heads, heads // kv_heads * length, width)
+    seen = F.scaled_dot_product_attention(rows, key, value, attn_mask=mask)
+    return seen.reshape(batch, heads, length, width)
+
+
+def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """x / rms(x) * weight over the last axis, in weight's type; the sum of squares in float32.
+
+    The normalised x is rounded to its own type before the weight, as the reference does.
+    """
+    wide = x.float()
+    normed = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)
+    return (normed.to(x.dtype) * weight).to(weight.dtype)
+
+
+def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """(rms_norm(residual + x), residual + x); the sum keeps the residual's type."""
+    total = residual + x
+    return rms_norm(total, weight, eps), total
+
+
+def rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotary embedding in halves: x (..., D), cos and sin broadcast to it; in x's type."""
+    first, second = x.chunk(2, dim=-1)
+    return (x * cos + torch.cat((-second, first), dim=-1) * sin).to(x.dtype)
+
+
+def swiglu(gate_up: Tensor) -> Tensor:
+    """silu(gate) * up of a projection (..., 2 * N) that holds both halves; returns (..., N)."""
+    gate, up = gate_up.chunk(2, dim=-1)
+    return F.silu(gate) * up
+
+
+def euler_step(x: Tensor, dt: Tensor, velocity: Tensor) -> Tensor:
+    """x + dt * velocity in x's type; dt is a scalar tensor on the same device."""
+    return torch.addcmul(x, dt, velocity.to(x.dtype))
+
+
+@dataclass(frozen=True)
+class Operators:
+    """One device's table."""
+
+    name: str = "torch"
+    attention: Callable[..., Tensor] = attention
+    rms_norm: Callable[[Tensor, Tensor, float], Tensor] = rms_norm
+    add_rms_norm: Callable[[Tensor, Tensor, Tensor, float], tuple[Tensor, Tensor]] = add_rms_norm
+    rotary: Callable[[Tensor, Tensor, Tensor], Tensor] = rotary
+    swiglu: Callable[[Tensor], Tensor] = swiglu
+    euler_step: Callable[[Tensor, Tensor, Tensor], Tensor] = euler_step
+
+
+def operators_for(device: str) -> Operators:
+    """The table for a resolved device ("cpu", "cuda:0", "npu:0")."""
+    return Operators()

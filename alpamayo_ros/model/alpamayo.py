@@ -1,0 +1,313 @@
+"""Alpamayo-R1 as one object: a checkpoint folder in, plans for snapshots out."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from alpamayo_ros.devices.device import DeviceError, dtype_name, resolve_device, resolve_dtype
+from alpamayo_ros.devices.operators import operators_for
+from alpamayo_ros.devices.timing import StageClock
+from alpamayo_ros.model import sampling
+from alpamayo_ros.model.action_space import (
+    drive,
+    history_bins,
+    physical_actions,
+    speed_at_t0,
+    wrapped,
+)
+from alpamayo_ros.model.checkpoint import load_weights, model_identity
+from alpamayo_ros.model.config_file import backbone_folder, load_config
+from alpamayo_ros.model.configuration import ModelConfig
+from alpamayo_ros.model.errors import ModelError, PlanCancelled
+from alpamayo_ros.model.features import CameraFrame, FeatureCache, join
+from alpamayo_ros.model.images import resize_frame
+from alpamayo_ros.model.memory import cache_bytes, weight_bytes
+from alpamayo_ros.model.network import Network, empty_network
+from alpamayo_ros.model.prompt import CAMERA_LABELS, CameraLayout, PromptBuilder
+from alpamayo_ros.model.rollout import Reasoning, Rollout
+from alpamayo_ros.model.samples import checked_noise, checked_tokens, medoid
+from alpamayo_ros.model.tokenizer import TextTokenizer, tokenizer_folder
+from alpamayo_ros.types import CAMERA_IDS, Plan, Snapshot
+
+MAX_SAMPLES = 64
+MAX_NEW_TOKENS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class _Choices:
+    """How one decision is to be made, checked."""
+
+    choose: sampling.Choose
+    noise: np.ndarray  # float32 (S, T, 2)
+    max_new_tokens: int
+
+
+class AlpamayoR1:
+    """A loaded model. `plan` may be called from any thread; calls take turns."""
+
+    def __init__(
+        self,
+        network: Network,
+        config: ModelConfig,
+        tokenizer: TextTokenizer,
+        model_id: str,
+        device: str,
+        dtype: torch.dtype,
+    ) -> None:
+        """Take over a network that already has its weights on the device, and merge it."""
+        operators = operators_for(device)
+        network.eval().requires_grad_(False)
+        network.merge()
+        self.network = network
+        self.config = config
+        self.tokenizer = tokenizer
+        self.model_id = model_id
+        self.device = device
+        self.dtype = dtype
+        self.features = FeatureCache(network.vlm.model.visual)
+        self.prompts = PromptBuilder(config, tokenizer)
+        self.rollout = Rollout(network, config, operators, tokenizer.special("<|im_end|>"))
+        # A released checkpoint computes with mean and deviation as it stores them, rounded.
+        scale = network.action_space
+        self.action_space = replace(
+            config.action_space,
+            accel_mean=float(scale.accel_mean),
+            accel_std=float(scale.accel_std),
+            curvature_mean=float(scale.curvature_mean),
+            curvature_std=float(scale.curvature_std),
+        )
+        self._lock = threading.Lock()
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        folder: str | os.PathLike[str],
+        tokenizer: str | os.PathLike[str] | None = None,
+        device: str = "cpu",
+        dtype: torch.dtype | str = torch.float32,
+    ) -> AlpamayoR1:
+        """Load a checkpoint folder: config.json, *.safetensors, tokenizer files or their folder.
+
+        Args:
+            folder: the checkpoint.
+            tokenizer: folder with tokenizer.json where the checkpoint ships none.
+            device: auto, cpu, cuda:0 or npu:0.
+            dtype: torch.float32 or torch.bfloat16, or their names.
+
+        Raises:
+            ModelError: folder, tensors, tokenizer, device or type are wrong; one line.
+        """
+        folder = Path(folder)
+        named = Path(tokenizer) if tokenizer else None
+        try:
+            device, weight_type = resolve_device(device), resolve_dtype(dtype)
+        except DeviceError as error:
+            raise ModelError(str(error)) from None
+        config = load_config(folder, named)
+        text = TextTokenizer.load(
+            tokenizer_folder(folder, backbone_folder(folder, named), named), config
+        )
+        network = empty_network(config, operators_for(device))
+        load_weights(network, folder, device, weight_type)
+        return cls(network, config, text, model_identity(folder, config), device, weight_type)
+
+    @property
+    def accel_bounds(self) -> tuple[float, float]:
+        """Acceleration in m/s2 that the checkpoint calls plausible; the model does not clip."""
+        return self.config.action_space.accel_bounds
+
+    @property
+    def curvature_bounds(self) -> tuple[float, float]:
+        """Curvature in 1/m that the checkpoint calls plausible; the model does not clip."""
+        return self.config.action_space.curvature_bounds
+
+    @property
+    def pixel_limits(self) -> tuple[int, int]:
+        """Least and largest area of an image in pixels, for `resize_frame`."""
+        return self.config.min_pixels, self.config.max_pixels
+
+    @property
+    def checkpoint_bytes(self) -> int:
+        """Bytes of the weights on the device."""
+        return weight_bytes(self.config, self.dtype)
+
+    def memory_bytes(self, num_samples: int, max_new_tokens: int) -> int:
+        """Bytes of weights and key/value cache for plans of this kind."""
+        return self.checkpoint_bytes + cache_bytes(
+            self.config, self.dtype, num_samples, max_new_tokens
+        )
+
+    def reset(self) -> None:
+        """Forget the features of images seen before."""
+        with self._lock:
+            self.features.clear()
+
+    def plan(
+        self,
+        snapshot: Snapshot,
+        num_samples: int = 1,
+        seed: int = 0,
+        greedy: bool = False,
+        temperature: float = 0.6,
+        top_p: float = 0.98,
+        max_new_tokens: int = 256,
+        noise: np.ndarray | None = None,
+        tokens: np.ndarray | None = None,
+        navigation_text: str | None = None,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> Plan:
+        """Decide on a snapshot.
+
+        Args:
+            snapshot: frames at camera or model size, history in the ego frame at t0.
+            num_samples: trajectories drawn; the medoid is chosen.
+            seed: with the snapshot's t0 it fixes all chance.
+            greedy: take the most probable token instead of sampling it.
+            temperature: of the sampling, above 0.
+            top_p: mass of the most probable tokens that are sampled from, in (0, 1].
+            max_new_tokens: reasoning that is longer is closed and flagged.
+            noise: float32 (S, 64, 2) in place of the flow's noise.
+            tokens: int (S, n), padded with -1: the reasoning of each sample up to and including
+                the end token, in place of sampling it.
+            navigation_text: instruction of a route planner; None: none.
+            should_stop: asked between stages, tokens and flow steps; True gives the plan up.
+
+        Raises:
+            ModelError: an argument is out of range, or the cameras are not the model's; one line.
+            PlanCancelled: should_stop said so.
+        """
+
+        def check() -> None:
+            if should_stop is not None and should_stop():
+                raise PlanCancelled
+
+        choices = self._choices(
+            snapshot, num_samples, seed, greedy, temperature, top_p, max_new_tokens, noise, tokens
+        )
+        with self._lock, torch.no_grad():
+            return self._plan(snapshot, choices, seed, navigation_text or "", check)
+
+    def _plan(
+        self,
+        snapshot: Snapshot,
+        choices: _Choices,
+        seed: int,
+        navigation_text: str,
+        check: Callable[[], None],
+    ) -> Plan:
+        config, rollout = self.config, self.rollout
+        clock = StageClock(self.device)
+        frames = self._frames(snapshot)
+        prompt = self.prompts.build(self._layout(snapshot, frames), navigation_text)
+        bins = history_bins(snapshot.ego_history_xyz, config.history)
+        ids = prompt.with_history(config.history.first_id + bins)
+        v0_m_s = speed_at_t0(snapshot.ego_history_xyz, snapshot.ego_history_rot, self.action_space)
+        clock.mark("prepare")
+        features = join(self.features.encode(frames, check))
+        clock.mark("vision")
+        check()
+        samples, waypoints, _ = choices.noise.shape
+        cache = rollout.cache(samples, len(ids) + choices.max_new_tokens + 1 + waypoints)
+        logits = rollout.prefill(prompt, ids, features, cache)
+        clock.mark("prefill")
+        reasoning = rollout.reason(
+            prompt, logits, cache, choices.choose, choices.max_new_tokens, check
+        )
+        clock.mark("reasoning")
+        normalised = rollout.actions(prompt, reasoning, choices.noise, cache, check)
+        actions = physical_actions(normalised.cpu().numpy(), self.action_space)
+        trajectories = drive(actions, v0_m_s, config.action_space.dt_s)
+        clock.mark("expert")
+        chosen, spread_m = medoid(trajectories.xy_m)
+        return Plan(
+            t0_ns=snapshot.t0_ns,
+            samples=np.concatenate(
+                [trajectories.xy_m, wrapped(trajectories.yaw_rad)[..., None]], axis=-1
+            ).astype(np.float32),
+            actions=actions.astype(np.float32),
+            chosen=chosen,
+            z_m=float(snapshot.ego_history_xyz[-1, 2]),
+            v0_m_s=v0_m_s,
+            reasoning=self._text(reasoning.token_ids[chosen]),
+            token_ids=reasoning.token_ids,
+            truncated=self._truncated(reasoning),
+            spread_m=spread_m,
+            seed=seed,
+            model_id=self.model_id,
+            device=self.device,
+            dtype=dtype_name(self.dtype),
+            navigation_text=navigation_text,
+            timing_ms=clock.durations_ms(),
+        )
+
+    def _choices(
+        self,
+        snapshot: Snapshot,
+        num_samples: int,
+        seed: int,
+        greedy: bool,
+        temperature: float,
+        top_p: float,
+        max_new_tokens: int,
+        noise: np.ndarray | None,
+        tokens: np.ndarray | None,
+    ) -> _Choices:
+        """Check the arguments of `plan` and draw its random numbers."""
+        if not 1 <= num_samples <= MAX_SAMPLES:
+            raise ModelError(f"num_samples must be 1 to {MAX_SAMPLES}, got {num_samples}")
+        if not 1 <= max_new_tokens <= MAX_NEW_TOKENS:
+            raise ModelError(f"max_new_tokens must be 1 to {MAX_NEW_TOKENS}, got {max_new_tokens}")
+        waypoints = self.config.action_space.waypoints
+        chance = sampling.draw_chance(seed, snapshot.t0_ns, num_samples, max_new_tokens, waypoints)
+        choose = sampling.nucleus(chance.uniforms, temperature, top_p)
+        if greedy:
+            choose = sampling.greedy
+        if tokens is not None:
+            tokens = checked_tokens(tokens, num_samples, self.config.vocab_size)
+            choose = sampling.forced(tokens)
+            max_new_tokens = tokens.shape[1]
+        if noise is None:
+            noise = chance.noise
+        return _Choices(choose, checked_noise(noise, num_samples, waypoints), max_new_tokens)
+
+    def _frames(self, snapshot: Snapshot) -> list[CameraFrame]:
+        """The snapshot's frames at the model's size, in the order of the prompt."""
+        version_1 = self.config.version == "1"
+        known = tuple(CAMERA_IDS.values() if version_1 else CAMERA_LABELS)
+        ids = snapshot.camera_ids
+        if not set(ids) <= set(known) or (version_1 and ids != known):
+            wanted = "exactly" if version_1 else "some of"
+            raise ModelError(f"the model wants {wanted} the cameras {known}, got {tuple(ids)}")
+        return [
+            CameraFrame(camera_id, int(stamp_ns), resize_frame(rgb, *self.pixel_limits))
+            for camera_id, frames, stamps_ns in zip(ids, snapshot.frames, snapshot.frame_stamps_ns)
+            for rgb, stamp_ns in zip(frames, stamps_ns)
+        ]
+
+    def _layout(self, snapshot: Snapshot, frames: list[CameraFrame]) -> list[CameraLayout]:
+        factor = self.config.backbone.vision.size_factor
+        sizes = {frame.camera_id: frame.rgb.shape for frame in frames}
+        return [
+            CameraLayout(camera_id, (sizes[camera_id][0] // factor, sizes[camera_id][1] // factor))
+            for camera_id in snapshot.camera_ids
+        ]
+
+    def _text(self, token_ids: tuple[int, ...]) -> str:
+        """The chain of causation: all up to its end token, or up to the end."""
+        end = self.config.special_ids["cot_end"]
+        stop = token_ids.index(end) if end in token_ids else len(token_ids)
+        return self.tokenizer.decode(token_ids[:stop]).strip()
+
+    def _truncated(self, reasoning: Reasoning) -> tuple[bool, ...]:
+        """Whether a sample's text lacks its end token, or had to be closed."""
+        end = self.config.special_ids["cot_end"]
+        return tuple(
+            closed or end not in ids for ids, closed in zip(reasoning.token_ids, reasoning.closed)
+        )

@@ -1,0 +1,195 @@
+"""Reads the weights of a checkpoint folder: safetensors only, every tensor checked, then loaded.
+
+Names, shapes and types are compared with the architecture from the files' headers, before a byte
+of a tensor is read. Each tensor then goes straight to its device and type.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import nn
+
+from alpamayo_ros.model.config_file import read_json
+from alpamayo_ros.model.configuration import ModelConfig
+from alpamayo_ros.model.errors import ModelError
+from alpamayo_ros.model.network import Network
+
+INDEX_NAME = "model.safetensors.index.json"
+SINGLE_NAME = "model.safetensors"
+STORED_TYPES = ("F32", "BF16", "F16")
+NAMES_IN_A_MESSAGE = 3
+HASH_BLOCK_BYTES = 1 << 24
+
+
+@dataclass(frozen=True)
+class StoredTensor:
+    """What a shard's header says of a tensor."""
+
+    shard: Path
+    shape: tuple[int, ...]
+    dtype: str
+
+
+def shard_paths(folder: Path) -> list[Path]:
+    """The files with weights: those the index names, else the one file.
+
+    Raises:
+        ModelError: there are none, or the index names one that is missing or lies elsewhere.
+    """
+    index = folder / INDEX_NAME
+    if index.is_file():
+        names = read_json(index).get("weight_map")
+        if not isinstance(names, dict) or not names:
+            raise ModelError(f"{index} has no weight_map")
+        files = sorted({str(name) for name in names.values()})
+        for name in files:
+            if Path(name).name != name:
+                raise ModelError(f"{index} names {name!r}: shards must lie in the same folder")
+            if not (folder / name).is_file():
+                raise ModelError(f"{index} names {name}, which is missing: fetch it again")
+        return [folder / name for name in files]
+    if (folder / SINGLE_NAME).is_file():
+        return [folder / SINGLE_NAME]
+    if any(folder.glob("*.safetensors")):
+        raise ModelError(f"{folder} has shards but no {INDEX_NAME}: fetch it too")
+    raise ModelError(f"{folder} has no weights ({INDEX_NAME} or {SINGLE_NAME})")
+
+
+def read_headers(shards: Iterable[Path]) -> dict[str, StoredTensor]:
+    """Name to shape and type of every stored tensor.
+
+    Raises:
+        ModelError: a shard is damaged, or a tensor is stored twice.
+    """
+    stored: dict[str, StoredTensor] = {}
+    for shard in shards:
+        with _open(shard) as file:
+            for name in file.keys():  # noqa: SIM118 - not a mapping
+                if name in stored:
+                    raise ModelError(f"tensor {name} is both in {stored[name].shard} and {shard}")
+                entry = file.get_slice(name)
+                stored[name] = StoredTensor(shard, tuple(entry.get_shape()), entry.get_dtype())
+    return stored
+
+
+def check_tensors(stored: dict[str, StoredTensor], network: nn.Module) -> None:
+    """Compare what is stored with what the architecture has; its buffers may be left out.
+
+    Raises:
+        ModelError: tensors are missing, unexpected, misshapen or of a wrong type; one line.
+    """
+    expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    optional = {name for name, _ in network.named_buffers()}
+    missing = [name for name in expected if name not in stored and name not in optional]
+    unexpected = [name for name in stored if name not in expected]
+    if missing or unexpected:
+        parts = [
+            f"{len(names)} {kind} ({_some(names)})"
+            for kind, names in (("missing", missing), ("unexpected", unexpected))
+            if names
+        ]
+        raise ModelError(f"the tensors do not fit the configuration: {', '.join(parts)}")
+    for name, tensor in stored.items():
+        if tensor.shape != expected[name]:
+            raise ModelError(
+                f"tensor {name} has shape {list(tensor.shape)}, the configuration makes it "
+                f"{list(expected[name])}"
+            )
+        if tensor.dtype not in STORED_TYPES:
+            raise ModelError(
+                f"tensor {name} is of type {tensor.dtype}, known: {', '.join(STORED_TYPES)}"
+            )
+
+
+def load_weights(network: Network, folder: Path, device: str, dtype: torch.dtype) -> None:
+    """Give every parameter and buffer of an empty network its value, on the device in the type.
+
+    Raises:
+        ModelError: the folder's weights cannot be read or do not fit; one line.
+    """
+    stored = read_headers(shard_paths(folder))
+    check_tensors(stored, network)
+    by_shard: dict[Path, list[str]] = {}
+    for name, tensor in stored.items():
+        by_shard.setdefault(tensor.shard, []).append(name)
+    for shard, names in by_shard.items():
+        with _open(shard) as file:
+            for name in names:
+                # A copy: the file's pages must not be what the model computes with.
+                value = file.get_tensor(name).to(device, dtype, copy=True)
+                assign(network, name, value)
+    for name, buffer in network.named_buffers():
+        assign(network, name, buffer.to(device, dtype))
+
+
+def assign(network: nn.Module, name: str, value: torch.Tensor) -> None:
+    """Put a tensor in the place of a parameter or buffer, whatever device that was on."""
+    path, _, leaf = name.rpartition(".")
+    module = network.get_submodule(path)
+    if leaf in module._parameters:
+        module._parameters[leaf] = nn.Parameter(value, requires_grad=False)
+    else:
+        module._buffers[leaf] = value
+
+
+def model_identity(folder: Path, config: ModelConfig) -> str:
+    """ "NAME@REVISION", with the first 12 digits of the weights' sha256 where no revision is known.
+
+    Raises:
+        ModelError: the configuration pins a revision or hash and the folder has another one.
+    """
+    revision = _downloaded_revision(folder)
+    if config.revision and revision and config.revision != revision:
+        raise ModelError(
+            f"{folder} is revision {revision}, but its config.json pins {config.revision}"
+        )
+    if config.content_hash:
+        digest = content_hash(shard_paths(folder))
+        if digest != config.content_hash:
+            raise ModelError(
+                f"{folder}: the weights' sha256 is {digest}, config.json pins {config.content_hash}"
+            )
+    known = revision or config.revision
+    return f"{config.name}@{known or content_hash(shard_paths(folder))[:12]}"
+
+
+def _downloaded_revision(folder: Path) -> str:
+    """The commit that a Hugging Face snapshot folder is named by, else empty."""
+    name = folder.resolve().name
+    return name if re.fullmatch(r"[0-9a-f]{40}", name) else ""
+
+
+def content_hash(paths: Iterable[Path]) -> str:
+    """sha256 over files, one after the other."""
+    digest = hashlib.sha256()
+    for path in paths:
+        with open(path, "rb") as file:
+            while block := file.read(HASH_BLOCK_BYTES):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def stored_bytes(network: nn.Module, dtype: torch.dtype) -> int:
+    """Bytes of a network's parameters in a type, also of one without memory."""
+    return sum(math.prod(p.shape) for p in network.parameters()) * dtype.itemsize
+
+
+def _open(shard: Path) -> Any:
+    try:
+        return safe_open(shard, framework="pt", device="cpu")
+    except (SafetensorError, OSError) as error:
+        raise ModelError(f"{shard} is damaged or no safetensors file: {error}") from None
+
+
+def _some(names: list[str]) -> str:
+    shown = ", ".join(names[:NAMES_IN_A_MESSAGE])
+    return shown if len(names) <= NAMES_IN_A_MESSAGE else f"{shown}, ..."

@@ -1,0 +1,270 @@
+"""The decoder layers of Qwen3-VL's language model, with a key/value cache of fixed addresses.
+
+Parameters are named as transformers 4.57 names them. The expert is the same stack at another
+width (expert.py). Positions, rotary tables and lengths are host numbers: nothing here waits for
+the device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from alpamayo_ros.devices.operators import Operators
+from alpamayo_ros.model.configuration import DecoderConfig
+
+
+@dataclass(frozen=True, eq=False)
+class Rotary:
+    """Cosine and sine of each position, (B|1, 1, S, head_dim), broadcast over the heads."""
+
+    cos: Tensor
+    sin: Tensor
+
+    def span(self, start: int, stop: int) -> Rotary:
+        """The positions start..stop-1 of this table."""
+        return Rotary(self.cos[:, :, start:stop], self.sin[:, :, start:stop])
+
+
+def rotary_table(
+    positions: Tensor, config: DecoderConfig, device: str, dtype: torch.dtype
+) -> Rotary:
+    """Rotary table for positions int64 (3, B, S) on the CPU: time, height and width of each.
+
+    Interleaved multimodal rotary embedding: of the head_dim / 2 frequencies those at 1, 4, 7, ...
+    below 3 * section[1] turn with the height, those at 2, 5, 8, ... below 3 * section[2] with the
+    width, the others with time. Computed in float32 on the CPU, then uploaded.
+    """
+    exponents = torch.arange(0, config.head_dim, 2, dtype=torch.float32) / config.head_dim
+    angles = positions[..., None].float() * (1.0 / config.rope_theta**exponents)
+    mixed = angles[0].clone()
+    for axis in (1, 2):
+        chosen = slice(axis, 3 * config.mrope_section[axis], 3)
+        mixed[..., chosen] = angles[axis][..., chosen]
+    both = torch.cat((mixed, mixed), dim=-1)[:, None]
+    return Rotary(both.cos().to(device, dtype), both.sin().to(device, dtype))
+
+
+class KeyValueCache:
+    """Keys and values of all layers in one preallocated tensor, (L, 2, B, K, capacity, D)."""
+
+    def __init__(
+        self, config: DecoderConfig, batch: int, capacity: int, device: str, dtype: torch.dtype
+    ) -> None:
+        heads, width = config.num_kv_heads, config.head_dim
+        shape = (config.num_layers, 2, batch, heads, capacity, width)
+        self.data = torch.empty(shape, device=device, dtype=dtype)
+
+    @property
+    def batch(self) -> int:
+        """How many samples it holds."""
+        return self.data.shape[2]
+
+    @property
+    def capacity(self) -> int:
+        """How many tokens of each sample it holds."""
+        return self.data.shape[4]
+
+    def first_row(self) -> KeyValueCache:
+        """The cache of sample 0 alone, at the same addresses."""
+        row = object.__new__(KeyValueCache)
+        row.data = self.data[:, :, :1]
+        return row
+
+    def copy_first_row(self, length: int) -> None:
+        """Give every sample the first `length` tokens of sample 0."""
+        if self.batch > 1:
+            self.data[:, :, 1:, :, :length] = self.data[:, :, :1, :, :length]
+
+    def write(self, layer: int, start: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Store key and value (B, K, S, D) from token `start` on; all keys and values up to them.
+
+        The returned views are (B, K, start + S, D).
+        """
+        stop = start + key.shape[2]
+        keys, values = self.data[layer, 0], self.data[layer, 1]
+        keys[:, :, start:stop] = key
+        values[:, :, start:stop] = value
+        return keys[:, :, :stop], values[:, :, :stop]
+
+
+class RMSNorm(nn.Module):
+    """The weight of a root-mean-square norm; the operators compute it."""
+
+    def __init__(self, width: int, eps: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.eps = eps
+
+
+class StackedLinear:
+    """Several bias-free Linear layers over one input, computed as one product.
+
+    The layers keep their names and parameters; `merge` moves these into one matrix that they
+    then share. Unmerged, the matrix is put together at each call, so that gradients flow.
+    """
+
+    def __init__(self, *layers: nn.Linear) -> None:
+        self.layers = layers
+        self.merged: Tensor | None = None
+
+    def merge(self) -> None:
+        """Make one matrix of the weights, for inference."""
+        merged = torch.cat([layer.weight.data for layer in self.layers])
+        rows = merged.split([layer.out_features for layer in self.layers])
+        for layer, row in zip(self.layers, rows):
+            layer.weight.data = row
+        self.merged = merged
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """x (..., in) to (..., sum of outs), one layer's output after the other."""
+        weight = self.merged
+        if weight is None:
+            weight = torch.cat([layer.weight for layer in self.layers])
+        return nn.functional.linear(x, weight)
+
+
+class SelfAttention(nn.Module):
+    """Grouped-query attention with normalised queries and keys."""
+
+    def __init__(self, config: DecoderConfig, operators: Operators) -> None:
+        super().__init__()
+        self.config = config
+        self.operators = operators
+        query, key = (n * config.head_dim for n in (config.num_heads, config.num_kv_heads))
+        self.q_proj = nn.Linear(config.hidden_size, query, bias=False)
+        self.k_proj = nn.Linear(config.hidden_size, key, bias=False)
+        self.v_proj = nn.Linear(config.hidden_size, key, bias=False)
+        self.o_proj = nn.Linear(query, config.hidden_size, bias=False)
+        self.q_norm = RMSNorm(config.head_dim, config.rms_norm_eps)
+        self.k_norm = RMSNorm(config.head_dim, config.rms_norm_eps)
+        self.stacked = StackedLinear(self.q_proj, self.k_proj, self.v_proj)
+
+    def forward(
+        self,
+        x: Tensor,
+        rotary: Rotary,
+        cache: KeyValueCache,
+        layer: int,
+        start: int,
+        mask: Tensor | None,
+        causal: bool,
+    ) -> Tensor:
+        """x (B, S, hidden) at tokens start..start+S-1 of the cache; returns (B, S, hidden)."""
+        batch, length, _ = x.shape
+        heads, kv_heads = self.config.num_heads, self.config.num_kv_heads
+        split = self.stacked(x).view(batch, length, heads + 2 * kv_heads, self.config.head_dim)
+        query, key, value = split.split((heads, kv_heads, kv_heads), dim=2)
+        query = self._place(query, self.q_norm, rotary)
+        key = self._place(key, self.k_norm, rotary)
+        keys, values = cache.write(layer, start, key, value.transpose(1, 2))
+        seen = self.operators.attention(query, keys, values, mask=mask, causal=causal)
+        return self.o_proj(seen.transpose(1, 2).reshape(batch, length, -1))
+
+    def _place(self, x: Tensor, norm: RMSNorm, rotary: Rotary) -> Tensor:
+        """Normalise (B, S, heads, D) and turn it to its position: (B, heads, S, D)."""
+        normed = self.operators.rms_norm(x, norm.weight, norm.eps)
+        return self.operators.rotary(normed.transpose(1, 2), rotary.cos, rotary.sin)
+
+
+class GatedMLP(nn.Module):
+    """down(silu(gate(x)) * up(x))."""
+
+    def __init__(self, config: DecoderConfig, operators: Operators) -> None:
+        super().__init__()
+        self.operators = operators
+        self.gate_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
+        self.up_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
+        self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
+        self.stacked = StackedLinear(self.gate_proj, self.up_proj)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x (..., hidden) to (..., hidden)."""
+        return self.down_proj(self.operators.swiglu(self.stacked(x)))
+
+
+class DecoderLayer(nn.Module):
+    """The parameters of one layer; Decoder.run joins them."""
+
+    def __init__(self, config: DecoderConfig, operators: Operators) -> None:
+        super().__init__()
+        self.self_attn = SelfAttention(config, operators)
+        self.mlp = GatedMLP(config, operators)
+        self.input_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+        self.post_attention_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Additions:
+    """What the vision part adds to the first layers' outputs (deepstack)."""
+
+    indices: Tensor  # int64 (N,) places in the sequence
+    features: tuple[Tensor, ...]  # one a layer, (N, hidden)
+
+
+class Decoder(nn.Module):
+    """Decoder layers and the norm after them."""
+
+    def __init__(self, config: DecoderConfig, operators: Operators) -> None:
+        super().__init__()
+        self.config = config
+        self.operators = operators
+        self.layers = nn.ModuleList(
+            DecoderLayer(config, operators) for _ in range(config.num_layers)
+        )
+        self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+
+    def run(
+        self,
+        embeddings: Tensor,
+        rotary: Rotary,
+        cache: KeyValueCache,
+        start: int,
+        mask: Tensor | None = None,
+        causal: bool = False,
+        additions: Additions | None = None,
+    ) -> Tensor:
+        """Embeddings (B, S, hidden) at tokens start..start+S-1 to normalised states (B, S, hidden).
+
+        Every token sees the cache before `start`; among themselves they see all, or with `causal`
+        (start 0 only) those before them. mask bool (B, 1, 1, start + S), True where a key is seen.
+        The residual keeps the type of `embeddings`, the result has that of the weights.
+        """
+        layers = self._layers()
+        norms = [layer.input_layernorm for layer in layers] + [self.norm]
+        rms_norm, add_rms_norm = self.operators.rms_norm, self.operators.add_rms_norm
+        residual = embeddings
+        normed = rms_norm(residual, norms[0].weight, norms[0].eps)
+        for index, layer in enumerate(layers):
+            seen = layer.self_attn(normed, rotary, cache, index, start, mask, causal)
+            between = layer.post_attention_layernorm
+            normed, residual = add_rms_norm(seen, residual, between.weight, between.eps)
+            update, after = layer.mlp(normed), norms[index + 1]
+            if additions is not None and index < len(additions.features):
+                residual = (residual + update).index_add_(
+                    1, additions.indices, additions.features[index][None]
+                )
+                normed = rms_norm(residual, after.weight, after.eps)
+            else:
+                normed, residual = add_rms_norm(update, residual, after.weight, after.eps)
+        return normed
+
+    def merge(self) -> None:
+        """Merge the projections of every layer, for inference."""
+        for layer in self._layers():
+            layer.self_attn.stacked.merge()
+            layer.mlp.stacked.merge()
+
+    def _layers(self) -> list[DecoderLayer]:
+        return cast("list[DecoderLayer]", list(self.layers))
+
+
+class LanguageModel(Decoder):
+    """The decoder with its table of embeddings."""
+
+    def __init__(self, config: DecoderConfig, vocab_size: int, operators: Operators) -> None:
+        super().__init__(config, operators)
+        self.embed_tokens = nn.Embedding(vocab_size, config.hidden_size)

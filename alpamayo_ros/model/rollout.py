@@ -1,0 +1,192 @@
+"""One decision of the network: prefill, reasoning token by token, then the flow of the actions.
+
+Host numbers steer everything: the device is waited for once a token, to learn whether it was the
+last, and not at all in the flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from alpamayo_ros.devices.operators import Operators
+from alpamayo_ros.model.configuration import ModelConfig
+from alpamayo_ros.model.expert import velocity
+from alpamayo_ros.model.flow_matching import flow_times, integrate
+from alpamayo_ros.model.language import Additions, KeyValueCache, Rotary, rotary_table
+from alpamayo_ros.model.network import Network
+from alpamayo_ros.model.prompt import Prompt
+from alpamayo_ros.model.sampling import Choose
+from alpamayo_ros.model.vision import ImageFeatures
+
+Check = Callable[[], None]  # raises when the plan is to be given up
+
+
+@dataclass(frozen=True)
+class Reasoning:
+    """The tokens of each sample, with the end token, as they lie in the cache."""
+
+    token_ids: tuple[tuple[int, ...], ...]
+    closed: tuple[bool, ...]  # the end token never came and was appended
+
+
+class Rollout:
+    """Runs a network; keeps the cache between decisions, at the same addresses."""
+
+    def __init__(
+        self, network: Network, config: ModelConfig, operators: Operators, end_of_text: int
+    ) -> None:
+        self.network = network
+        self.config = config
+        self.operators = operators
+        self.end_token = config.special_ids["traj_future_start"]
+        self.end_of_text = end_of_text
+        self._cache: KeyValueCache | None = None
+        weight = network.vlm.lm_head.weight
+        self._device, self._dtype = str(weight.device), weight.dtype
+
+    def cache(self, num_samples: int, tokens: int) -> KeyValueCache:
+        """A cache for so many samples of so many tokens, the last one again where it fits."""
+        cache = self._cache
+        if cache is None or cache.batch != num_samples or cache.capacity < tokens:
+            self._cache = None  # free it before the next one is made
+            text = self.config.backbone.text
+            cache = KeyValueCache(text, num_samples, tokens, self._device, self._dtype)
+            self._cache = cache
+        return cache
+
+    def prefill(
+        self, prompt: Prompt, ids: np.ndarray, features: ImageFeatures, cache: KeyValueCache
+    ) -> Tensor:
+        """Put the prompt into the cache of every sample; logits float32 (1, V) of the next token.
+
+        It runs once, whatever the number of samples, and is copied.
+        """
+        model = self.network.vlm.model.language_model
+        indices = torch.from_numpy(prompt.image_indices).to(self._device)
+        embeddings = model.embed_tokens(torch.from_numpy(ids).to(self._device))
+        embeddings = embeddings.index_copy_(0, indices, features.tokens)[None]
+        positions = torch.from_numpy(prompt.positions)[:, None]
+        rotary = rotary_table(positions, model.config, self._device, self._dtype)
+        states = model.run(
+            embeddings,
+            rotary,
+            cache.first_row(),
+            start=0,
+            causal=True,
+            additions=Additions(indices, features.deepstack),
+        )
+        cache.copy_first_row(len(ids))
+        return self._logits(states)
+
+    def reason(
+        self,
+        prompt: Prompt,
+        logits: Tensor,
+        cache: KeyValueCache,
+        choose: Choose,
+        max_new_tokens: int,
+        check: Check,
+    ) -> Reasoning:
+        """Choose tokens until each sample has its end token in the cache.
+
+        A sample whose end does not come within max_new_tokens, or that ends its text without it,
+        gets it appended. logits (1, V) are the prefill's.
+        """
+        model = self.network.vlm.model.language_model
+        samples, start = cache.batch, len(prompt.ids)
+        table = self._text_rotary(prompt.next_position, max_new_tokens + 1)
+        logits = logits.expand(samples, -1)
+        rows: list[list[int]] = [[] for _ in range(samples)]
+        closed = [False] * samples
+        for step in range(max_new_tokens + 1):
+            check()
+            last = step == max_new_tokens
+            chosen = [self.end_token] * samples if last else choose(step, logits)
+            for sample, row in enumerate(rows):
+                if row and row[-1] == self.end_token:
+                    continue
+                closed[sample] = last or bool(row and row[-1] == self.end_of_text)
+                row.append(self.end_token if closed[sample] else chosen[sample])
+            # Samples that have ended go along with the end token; nobody looks at the result.
+            tokens = torch.tensor([[row[-1]] for row in rows]).to(self._device)
+            states = model.run(
+                model.embed_tokens(tokens), table.span(step, step + 1), cache, start + step
+            )
+            if all(row[-1] == self.end_token for row in rows):
+                break
+            logits = self._logits(states)
+        return Reasoning(tuple(tuple(row) for row in rows), tuple(closed))
+
+    def actions(
+        self,
+        prompt: Prompt,
+        reasoning: Reasoning,
+        noise: np.ndarray,
+        cache: KeyValueCache,
+        check: Check,
+        on_step: Callable[[int, Tensor], None] | None = None,
+    ) -> Tensor:
+        """Normalised actions float32 (S, T, 2) from noise of that shape, by the flow.
+
+        `on_step` is called as `integrate` says.
+        """
+        network = self.network
+        encode = network.action_in_proj
+        length = len(prompt.ids)
+        ends = [length + len(row) for row in reasoning.token_ids]  # one past each end token
+        start = max(ends)
+        waypoints = noise.shape[1]
+        rotary = self._expert_rotary(prompt.rope_delta, ends, waypoints)
+        mask = self._expert_mask(ends, start, waypoints)
+        times = flow_times(self.config.flow_steps, self._device)
+        time_features = encode.time_features(times)
+
+        def velocity_at(x: Tensor, step: int) -> Tensor:
+            check()
+            return velocity(
+                network.expert,
+                encode,
+                network.action_out_proj,
+                x,
+                time_features[step],
+                rotary,
+                cache,
+                start,
+                mask,
+            )
+
+        x = torch.from_numpy(noise).to(self._device)
+        return integrate(x, times, velocity_at, self.operators.euler_step, on_step)
+
+    def _logits(self, states: Tensor) -> Tensor:
+        """Logits float32 (B, V) after the last of states (B, S, hidden), no trajectory bins."""
+        logits = self.network.vlm.lm_head(states[:, -1]).float()
+        first = self.config.trajectory_first_id
+        logits[:, first : first + self.config.trajectory_bins] = -torch.inf
+        return logits
+
+    def _text_rotary(self, first_position: int, count: int) -> Rotary:
+        """Rotary table of `count` tokens from a position on, the same on all axes."""
+        positions = (first_position + torch.arange(count)).expand(3, 1, count)
+        return rotary_table(positions, self.config.backbone.text, self._device, self._dtype)
+
+    def _expert_rotary(self, rope_delta: int, ends: list[int], waypoints: int) -> Rotary:
+        """The expert's tokens follow each sample's end token. In float32, as its residual is."""
+        offsets = ends if len(set(ends)) > 1 else ends[:1]
+        positions = torch.tensor(offsets)[:, None] + rope_delta + torch.arange(waypoints)
+        return rotary_table(
+            positions.expand(3, -1, -1), self.config.expert, self._device, torch.float32
+        )
+
+    def _expert_mask(self, ends: list[int], start: int, waypoints: int) -> Tensor | None:
+        """What the expert may see where samples end at different places: bool (S, 1, 1, T)."""
+        if len(set(ends)) == 1:
+            return None
+        columns = torch.arange(start + waypoints)
+        seen = (columns < torch.tensor(ends)[:, None]) | (columns >= start)
+        return seen[:, None, None].to(self._device)

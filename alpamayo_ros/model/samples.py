@@ -1,0 +1,64 @@
+"""Several samples of one decision: what a caller may give them, and which one is driven."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from alpamayo_ros.model.errors import ModelError
+
+PADDING = -1
+
+
+def medoid(xy_m: np.ndarray) -> tuple[int, float]:
+    """The sample nearest to all others, and how far these are from it on the mean.
+
+    xy_m (S, T, 2). The distance of two samples is the mean of that of their waypoints, in m; the
+    spread of one sample is zero. Samples that are not finite are left out, unless all are such.
+    """
+    usable = np.flatnonzero(np.isfinite(xy_m).all(axis=(1, 2)))
+    if len(usable) == 0:
+        return 0, 0.0
+    finite = xy_m[usable]
+    gaps = np.linalg.norm(finite[:, None] - finite[None], axis=-1).mean(-1)
+    best = int(gaps.sum(1).argmin())
+    others = max(len(usable) - 1, 1)
+    return int(usable[best]), float(gaps[best].sum() / others)
+
+
+def checked_noise(noise: np.ndarray, num_samples: int, waypoints: int) -> np.ndarray:
+    """The flow's noise, float32 (S, T, 2).
+
+    Raises:
+        ModelError: it has another shape or numbers that are not finite.
+    """
+    noise = np.asarray(noise)
+    wanted = (num_samples, waypoints, 2)
+    if noise.shape != wanted or noise.dtype.kind != "f" or not np.isfinite(noise).all():
+        raise ModelError(
+            f"noise must be finite float32 {wanted}, got {noise.dtype} {noise.shape}: its first "
+            "number is num_samples"
+        )
+    return np.ascontiguousarray(noise, np.float32)
+
+
+def checked_tokens(tokens: np.ndarray, num_samples: int, vocab_size: int) -> np.ndarray:
+    """Given reasoning, int64 (S, n) padded with -1 at the end of a row.
+
+    Raises:
+        ModelError: it has another shape, or numbers that are no tokens.
+    """
+    tokens = np.asarray(tokens)
+    if tokens.ndim != 2 or tokens.shape[0] != num_samples or tokens.shape[1] == 0:
+        raise ModelError(
+            f"tokens must be of shape ({num_samples}, n) for {num_samples} samples, got "
+            f"{tokens.shape}"
+        )
+    padded = tokens == PADDING
+    if tokens.dtype.kind not in "iu" or not ((tokens >= 0) & (tokens < vocab_size) | padded).all():
+        raise ModelError(
+            f"tokens must be whole numbers from 0 to {vocab_size - 1}, or {PADDING} where a row "
+            "has ended"
+        )
+    if padded[:, 0].any() or (padded[:, :-1] & ~padded[:, 1:]).any():
+        raise ModelError(f"tokens: each row needs a token and only its end may be {PADDING}")
+    return tokens.astype(np.int64)
