@@ -101,10 +101,10 @@ def folding(waypoints: np.ndarray, v0_m_s: float, limits: GateLimits) -> str | N
     if v0_m_s <= BACKING_SPEED_M_S:
         return None
     motion = _motion(waypoints)
-    moving = np.linalg.norm(motion, axis=1) > FOLDING_MIN_SPEED_M_S * STEP_S
+    slow = np.linalg.norm(motion, axis=1) <= FOLDING_MIN_SPEED_M_S * STEP_S  # NaN is not slow
     direction = np.arctan2(motion[:, 1], motion[:, 0])
     angle = np.abs(_wrap(waypoints[:, 2] - direction))
-    worst = float(np.max(np.where(moving, angle, 0.0)))
+    worst = float(np.max(np.where(slow, 0.0, angle)))
     if worst <= limits.folding_rad:
         return None
     return (
@@ -128,7 +128,7 @@ def lateral(waypoints: np.ndarray, limits: GateLimits) -> str | None:
     speed_m_s = segment_speeds_m_s(waypoints)
     yaw = np.concatenate([[0.0], waypoints[:, 2]])
     across = speed_m_s * _wrap(np.diff(yaw)) / STEP_S
-    across = np.where(np.abs(speed_m_s) > LATERAL_MIN_SPEED_M_S, across, 0.0)
+    across = np.where(np.abs(speed_m_s) <= LATERAL_MIN_SPEED_M_S, 0.0, across)
     mean = np.convolve(across, np.ones(LATERAL_WINDOW) / LATERAL_WINDOW, mode="valid")
     worst = float(np.abs(mean).max())
     if worst <= limits.lateral_m_s2:
