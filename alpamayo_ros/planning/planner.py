@@ -9,11 +9,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from alpamayo_ros.model import AlpamayoR1
+from alpamayo_ros.demo.small_model import load_demo_model
+from alpamayo_ros.devices.device import resolve_device
+from alpamayo_ros.model import AlpamayoR1, ModelError
 from alpamayo_ros.model.images import resize_frame
 from alpamayo_ros.planning.gate import GateLimits, judge
 from alpamayo_ros.sensing.fake import fake_snapshot
-from alpamayo_ros.sensing.images import centre_crop, decode
+from alpamayo_ros.sensing.images import MalformedImageError, centre_crop, decode
 from alpamayo_ros.sensing.sampler import Selection
 from alpamayo_ros.types import CAMERA_ROLES, Frame, Plan, Snapshot, Verdict
 
@@ -49,19 +51,22 @@ class Decision:
 def load_model(path: str, tokenizer_path: str, device: str, dtype: str) -> AlpamayoR1:
     """Load a checkpoint folder, or the built-in small model when path is "demo".
 
-    Raises:
-        ModelError: what is wrong with the folder, its tensors or the device; one line.
-    """
-    import alpamayo_ros.model as model
+    Args:
+        device: auto, cpu, cuda:N or npu:N.
+        dtype: float32, bfloat16, or auto: float32 on the CPU, bfloat16 elsewhere.
 
+    Raises:
+        ModelError, DeviceError: what is wrong with the folder, its tensors or the device; one line.
+    """
     if not path:
-        raise model.ModelError(
+        raise ModelError(
             "model.path is empty: give the folder of the Alpamayo-R1 checkpoint, "
             'or "demo" for the built-in small model that drives nothing real'
         )
+    device = resolve_device(device)
+    if dtype == "auto":
+        dtype = "float32" if device == "cpu" else "bfloat16"
     if path == DEMO:
-        from alpamayo_ros.demo.small_model import load_demo_model
-
         return load_demo_model(device=device, dtype=dtype)
     return AlpamayoR1.from_pretrained(
         path, tokenizer=tokenizer_path or None, device=device, dtype=dtype
@@ -163,8 +168,6 @@ class Planner:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _pixels(self, role: str, frame: Frame) -> np.ndarray:
-        from alpamayo_ros.sensing.images import MalformedImageError
-
         try:
             rgb = decode(frame)
         except MalformedImageError as error:

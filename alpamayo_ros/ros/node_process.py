@@ -23,9 +23,17 @@ SEGMENT_LOCK = re.compile(r"(fastdds|fastrtps)_[0-9a-f]{16}_el")
 
 
 class DomainLease:
-    """A ROS_DOMAIN_ID that no other lease on this machine holds, until it is closed."""
+    """A ROS_DOMAIN_ID that no other lease on this machine holds, until it is closed.
 
-    def __init__(self) -> None:
+    Args:
+        domain_id: use this one, whoever else does.
+    """
+
+    def __init__(self, domain_id: int | None = None) -> None:
+        self._lock: socket.socket | None = None
+        if domain_id is not None:
+            self.domain_id = domain_id
+            return
         first = 1 + os.getpid() % LAST_DOMAIN  # runs that start together rarely collide
         for step in range(LAST_DOMAIN):
             domain_id = 1 + (first + step - 1) % LAST_DOMAIN
@@ -44,24 +52,26 @@ class DomainLease:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._lock.close()
+        if self._lock is not None:
+            self._lock.close()
 
 
-def dds_profile() -> Path | None:
-    """The Fast DDS profile for large images: beside the sources, or in the installed share."""
+def config_file(name: str) -> Path | None:
+    """A file of config/: beside the sources, or in the installed share."""
     prefixes = [Path(p) for p in os.environ.get("AMENT_PREFIX_PATH", "").split(":") if p]
     places = [Path(__file__).resolve().parents[2] / "config"]
     places += [prefix / "share" / "alpamayo_ros" / "config" for prefix in prefixes]
-    profiles = (place / "fastdds_images.xml" for place in places)
-    return next((profile for profile in profiles if profile.is_file()), None)
+    return next((place / name for place in places if (place / name).is_file()), None)
 
 
 def use_dds_profile(environment: dict[str, str]) -> None:
-    """Set the profile in an environment, under the names of Fast DDS 2 and 3, unless it is set."""
-    profile = dds_profile()
-    if profile is not None:
-        for name in PROFILE_VARIABLES:
-            environment.setdefault(name, str(profile))
+    """Set the profile in an environment, unless the user has chosen one (an empty one too).
+
+    Under the names of Fast DDS 2 and 3, since nothing tells which one is there.
+    """
+    profile = config_file("fastdds_images.xml")
+    if profile is not None and not any(name in environment for name in PROFILE_VARIABLES):
+        environment.update(dict.fromkeys(PROFILE_VARIABLES, str(profile)))
 
 
 class NodeProcess:

@@ -66,7 +66,7 @@ class Parameter:
         except (TypeError, ValueError):
             numbers = []
         if isinstance(value, str) or len(numbers) != len(self.default):
-            raise ParameterError(f"{self.name}: {value!r} is no list of {len(self.default)} floats")
+            raise ParameterError(f"{self.name}: {value!r} is no {_kind(self.default)}")
         if not all(math.isfinite(v) for v in numbers):
             raise ParameterError(f"{self.name}: {value!r} must be finite")
         return numbers
@@ -325,4 +325,6 @@ def _is_number(value: Any) -> bool:
 
 
 def _kind(default: Any) -> str:
+    if isinstance(default, list):
+        return f"list of {len(default)} floats"
     return {bool: "true or false", int: "whole number", float: "number", str: "text"}[type(default)]

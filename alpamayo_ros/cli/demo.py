@@ -1,0 +1,178 @@
+"""alpamayo_demo: a synthetic drive as a bag, the real node on it, and pictures of its plans."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+import cv2
+import numpy as np
+from tqdm import tqdm
+
+from alpamayo_ros.demo.moments import ShownPlan, make_moments
+from alpamayo_ros.demo.recording import DriveRecording, RecordingError, record_drive
+from alpamayo_ros.demo.report import write_report
+from alpamayo_ros.demo.summary import Decision, Moment, Summary
+from alpamayo_ros.types import CAMERA_ROLES, HISTORY_POSES, STEP_S
+
+WRITES = ("bag", "summary.json", "report.html", "node.log", "front.png", "above.png")
+FIRST_WINDOW_S = (HISTORY_POSES - 1) * STEP_S  # odometry needs longer than the frames' 0.3 s
+SHORTEST_S = 3.0
+
+
+class DemoError(ValueError):
+    """Something that the user can mend; one line."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the demo; 0 when the node planned and ended well, 1 when not, 2 for a wrong use."""
+    options = _parser().parse_args(argv)
+    from alpamayo_ros.ros.bag_player import BagError
+    from alpamayo_ros.ros.bag_run import NodeFailedError
+
+    try:
+        return _demo(options)
+    except (DemoError, RecordingError, BagError, OSError) as error:
+        print(f"alpamayo_demo: {error}", file=sys.stderr)
+        return 2
+    except NodeFailedError as error:
+        print(f"alpamayo_demo: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("alpamayo_demo: interrupted", file=sys.stderr)
+        return 130
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from alpamayo_ros.ros.bag_run import run_node_on_bag
+    from alpamayo_ros.ros.node_process import DomainLease, config_file
+
+    if options.duration < SHORTEST_S:
+        raise DemoError(f"--duration {options.duration:g}: at least {SHORTEST_S:g} s are needed")
+    params_file = options.params_file or config_file("demo.yaml")
+    if params_file is None or not params_file.is_file():
+        raise DemoError(f"--params-file {params_file}: there is no such file")
+    output = _fresh(options.output)
+    print(f"recording {options.duration:g} s of a synthetic drive, seed {options.seed}")
+    recording = record_drive(output / "bag", options.seed, options.duration)
+
+    print(f"starting the node; its log is {output / 'node.log'}")
+    with (
+        tqdm(total=options.duration, unit="s", desc="playing", disable=None) as bar,
+        DomainLease(options.domain_id) as lease,
+    ):
+
+        def show(played_s: float, plans: int) -> None:
+            bar.n = round(min(played_s, options.duration), 1)
+            bar.set_postfix(plans=plans)
+
+        run = run_node_on_bag(
+            recording.path,
+            params_file,
+            _remaps(recording),
+            output / "node.log",
+            lease.domain_id,
+            on_progress=show,
+        )
+    plans = [_shown(recording, message) for message in run.plans]
+    summary = Summary(
+        decisions=tuple(plan.decision for plan in plans),
+        refused=dict(zip(run.status.refusal_reasons, map(int, run.status.refusal_counts))),
+        seconds_from_first_window=recording.duration_s - FIRST_WINDOW_S - STEP_S,
+        model_id=run.status.model_id,
+        device=run.status.device,
+        bag=recording.path.name,
+    )
+    moments = make_moments(recording, plans, options.moments)
+    _write(output, summary, moments)
+    _tell(output, summary)
+    if run.exit_code != 0:
+        print(f"alpamayo_demo: the node ended with {run.exit_code}", file=sys.stderr)
+    return 0 if plans and run.exit_code == 0 else 1
+
+
+def _fresh(output: Path) -> Path:
+    """The output folder without what an earlier demo has written there; nothing else is touched."""
+    output.mkdir(parents=True, exist_ok=True)
+    drafts = list(output.glob(".bag.draft-*"))  # of a demo that was killed
+    ours = {*(output / name for name in WRITES), *drafts}
+    if foreign := sorted(path.name for path in output.iterdir() if path not in ours):
+        raise DemoError(
+            f"--output {output} holds {foreign[0]}, which no demo wrote: choose another folder"
+        )
+    for path in ours:
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    return output
+
+
+def _remaps(recording: DriveRecording) -> dict[str, str]:
+    suffix = "/compressed" if recording.compressed else ""
+    remaps = {
+        f"~/input/{role}/image{suffix}": recording.image_topics[role] for role in CAMERA_ROLES
+    }
+    return {**remaps, "~/input/odometry": recording.odometry_topic}
+
+
+def _shown(recording: DriveRecording, message) -> ShownPlan:
+    from alpamayo_ros.ros.bag_run import plan_stamp_ns, waypoints_in_ego_frame
+
+    t0_ns = plan_stamp_ns(message)
+    stages_ms = dict(zip(message.stage_names, map(float, message.stage_times_ms)))
+    decision_ms = stages_ms.pop("total")
+    return ShownPlan(
+        t0_ns=t0_ns,
+        decision=Decision(recording.t_s(t0_ns), decision_ms, stages_ms, tuple(message.reasons)),
+        waypoints=waypoints_in_ego_frame(message),
+        reasoning=message.reasoning,
+        ego_speed_m_s=message.ego_speed,
+        navigation_text=message.navigation_text,
+        truncated=message.truncated,
+    )
+
+
+def _write(output: Path, summary: Summary, moments: list[Moment]) -> None:
+    summary.write(output)
+    write_report(output, summary, moments)
+    if moments:
+        middle = moments[len(moments) // 2]
+        for name, image in (("front", middle.plan_in_front), ("above", middle.plan_from_above)):
+            cv2.imwrite(str(output / f"{name}.png"), np.ascontiguousarray(image[:, :, ::-1]))
+
+
+def _tell(output: Path, summary: Summary) -> None:
+    median_ms = summary.decision_time_median_ms
+    print(
+        f"{summary.plans} plans, {summary.accepted} accepted by the gate; "
+        + (f"median decision {median_ms:.0f} ms" if median_ms is not None else "no decision")
+    )
+    print(f"look at {output / 'report.html'}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="alpamayo_demo",
+        description="Record a synthetic drive as a rosbag2, run the real node process on it in "
+        "real time, and write the bag, summary.json, report.html and pictures.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    parser.add_argument("--output", type=Path, default=Path("out/demo"), help="folder to write")
+    parser.add_argument("--seed", type=int, default=0, help="fixes road, traffic and drive")
+    parser.add_argument("--duration", type=float, default=20.0, help="length of the drive in s")
+    parser.add_argument("--moments", type=int, default=12, help="decisions shown in the report")
+    parser.add_argument(
+        "--params-file",
+        type=Path,
+        help="the node's parameters (default: config/demo.yaml of this package)",
+    )
+    parser.add_argument(
+        "--domain-id",
+        type=int,
+        help="ROS_DOMAIN_ID, to watch in RViz (default: one that is free on this machine)",
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
