@@ -41,6 +41,10 @@ alpamayo_enter() {
     alpamayo_prepend LD_LIBRARY_PATH "$alpamayo_built/lib" # where Fast DDS looks for message types
     alpamayo_prepend AMENT_PREFIX_PATH "$alpamayo_built" "$alpamayo_venv"
 
+    # The wheels' Python puts their libraries on the path and starts itself again, once: with this set
+    # it takes that for done, though the paths are new.
+    unset _ROS_WHEELS_BOOTSTRAP_COMPLETE
+
     # Large images need shared memory. Fast DDS 2 (Jazzy) and 3 (Kilted) read different names, and 3
     # warns in every process that has the old one. A value of the user is kept, the empty one too,
     # which switches the profile off.

@@ -99,7 +99,7 @@ package_fingerprint() {
 }
 
 explain_pip() {
-    if grep -qE 'NewConnectionError|ConnectTimeout|name resolution|Network is unreachable' "$log"; then
+    if grep -q 'after connection broken' "$log"; then
         fail "no network: pip cannot reach its package index; connect, or set pip's proxy or index options (more in $log)"
     fi
     fail "pip could not install the packages: $(grep -m1 '^ERROR' "$log" || echo 'no reason given') (more in $log)"
