@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 # numpy 1 keeps its headers in core, numpy 2 in _core. The longer path goes first.
-NUMPY_HEADERS = re.compile(r"/opt/(?:_internal|python)/[^;\"\s]*/site-packages/numpy/_?core/include")
-PYTHON_HEADERS = re.compile(r"/opt/(?:_internal|python)/[^;\"\s]*/include/python3\.\d+")
+NUMPY_HEADERS = re.compile(r"/opt/python/[^;\"\s]*/site-packages/numpy/_?core/include")
+PYTHON_HEADERS = re.compile(r"/opt/python/[^;\"\s]*/include/python3\.\d+")
 
 
 def mended(text: str) -> str:
