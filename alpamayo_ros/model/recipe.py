@@ -18,11 +18,11 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from alpamayo_ros.devices.operators import Operators
-from alpamayo_ros.model.checkpoint import SINGLE_NAME
+from alpamayo_ros.devices.operators import Operators, operators_for
+from alpamayo_ros.model.checkpoint import SINGLE_NAME, assign
 from alpamayo_ros.model.config_file import backbone_folder, load_config
 from alpamayo_ros.model.configuration import ActionInConfig, ModelConfig
-from alpamayo_ros.model.network import empty_network
+from alpamayo_ros.model.network import Network, empty_network
 from alpamayo_ros.model.tokenizer import FILE_NAME
 
 END_TOKEN = "traj_future_start"
@@ -67,6 +67,20 @@ def recipe_tensors(
             numbers *= conditioning(config.action_in)
         yield key, torch.from_numpy(numbers)
     yield from network.named_buffers()
+
+
+def recipe_network(
+    config: ModelConfig,
+    device: str,
+    dtype: torch.dtype,
+    end_token_boost: float = 1.0,
+    salt: str = "",
+) -> Network:
+    """A network with recipe weights on a device, without a folder."""
+    network = empty_network(config, operators_for(device))
+    for name, value in recipe_tensors(config, end_token_boost, salt):
+        assign(network, name, value.to(device, dtype))
+    return network
 
 
 def write_recipe_checkpoint(

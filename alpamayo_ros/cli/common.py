@@ -1,0 +1,87 @@
+"""What the command-line tools share: one line and exit code 2 for a user's mistake.
+
+Nothing here imports torch, so that `run` can prepare its environment first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from alpamayo_ros.devices.device import DeviceError, prepare_environment
+from alpamayo_ros.types import InvalidSnapshotError
+
+USAGE_ERROR = 2
+INTERRUPTED = 130
+
+
+class UsageError(ValueError):
+    """Something a user can mend, in one line."""
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with exit code 2 and the message."""
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+def run(command: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None) -> int:
+    """The exit code of a command; what a user can mend becomes one line on standard error."""
+    prepare_environment()
+    try:
+        return command(argv)
+    except ValueError as error:
+        if not isinstance(error, _mendable()):
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return USAGE_ERROR
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _mendable() -> tuple[type[Exception], ...]:
+    """The package's own errors, which a user can mend. Imports torch, so only after an error."""
+    from alpamayo_ros.model.errors import ModelError
+
+    return UsageError, DeviceError, ModelError, InvalidSnapshotError
+
+
+def write_json(values: dict[str, Any], output: str | None) -> None:
+    """Write an object to a file, or without one to standard output.
+
+    Numbers that are not finite, which JSON does not know, become null.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    text = json.dumps(_finite(values), allow_nan=False) + "\n"
+    if output is None:
+        sys.stdout.write(text)
+        return
+    try:
+        Path(output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--output {output} cannot be written: {error.strerror}") from None
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def say(message: str) -> None:
+    """A line of progress, on a terminal only."""
+    if sys.stderr.isatty():
+        print(message, file=sys.stderr, flush=True)

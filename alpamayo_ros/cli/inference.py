@@ -1,0 +1,136 @@
+"""alpamayo_inference: one plan for one snapshot, as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import uuid
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from alpamayo_ros.cli.common import OneLineParser, UsageError, run, say, write_json
+from alpamayo_ros.types import Plan, Snapshot
+
+if TYPE_CHECKING:
+    from alpamayo_ros.model import AlpamayoR1
+
+DEMO = "demo"  # as a model: the built-in small one; as a snapshot: one made from the seed
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program; returns its exit code."""
+    return run(_main, argv)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options, as DESIGN names them."""
+    options = OneLineParser("alpamayo_inference", description=__doc__)
+    add = options.add_argument
+    add("--model", default=DEMO, help="checkpoint folder, or demo: the built-in small model")
+    add("--tokenizer", help="folder with tokenizer.json, where the checkpoint ships none")
+    add("--snapshot", default=DEMO, help="snapshot file (.npz), or demo: one made from the seed")
+    add("--device", default="auto", help="auto, cpu, cuda:0 or npu:0 (default: auto)")
+    add("--dtype", choices=("float32", "bfloat16"), help="default: float32 on the CPU, else bf16")
+    add("--seed", type=int, default=0, help="of sampling and noise, with the snapshot's t0")
+    add("--num-samples", type=int, help="trajectories (default: as --noise or --tokens, else 1)")
+    add("--greedy", action="store_true", help="take the most probable token, no sampling")
+    add("--temperature", type=float, help="of the sampling (default: 0.6)")
+    add("--top-p", type=float, help="mass of tokens that are sampled from (default: 0.98)")
+    add("--max-new-tokens", type=int, default=256, help="longest reasoning (default: 256)")
+    add("--noise", help="float32 (S, 64, 2) .npy in place of the flow's noise")
+    add("--tokens", help="int32 (S, n) .npy, padded with -1: reasoning in place of sampling it")
+    add("--navigation", help="instruction of a route planner")
+    add("--output", help="file for the JSON (default: standard output)")
+    return options
+
+
+def _main(argv: Sequence[str] | None) -> int:
+    options = parser().parse_args(argv)
+    if options.greedy and (options.temperature, options.top_p) != (None, None):
+        raise UsageError("--greedy does not sample: leave out --temperature and --top-p")
+    noise, tokens = _array("--noise", options.noise), _array("--tokens", options.tokens)
+    snapshot = _snapshot(options.snapshot, options.seed)
+    model = _load(options)
+    say(f"planning with {model.model_id} on {model.device} in {model.dtype}")
+    plan = model.plan(
+        snapshot,
+        num_samples=_num_samples(options.num_samples, noise, tokens),
+        seed=options.seed,
+        greedy=options.greedy,
+        temperature=0.6 if options.temperature is None else options.temperature,
+        top_p=0.98 if options.top_p is None else options.top_p,
+        max_new_tokens=options.max_new_tokens,
+        noise=noise,
+        tokens=tokens,
+        navigation_text=options.navigation or snapshot.navigation_text or None,
+    )
+    write_json(as_json(plan), options.output)
+    return 0
+
+
+def as_json(plan: Plan) -> dict[str, Any]:
+    """A plan as the object that the program writes."""
+    return {
+        "waypoints": plan.waypoints.tolist(),
+        "samples": plan.samples.tolist(),
+        "chosen": plan.chosen,
+        "spread": plan.spread_m,
+        "reasoning": plan.reasoning,
+        "token_ids": plan.token_ids,
+        "truncated": plan.truncated,
+        "finite": plan.finite,
+        "seed": plan.seed,
+        "device": plan.device,
+        "dtype": plan.dtype,
+        "model": plan.model_id,
+        "run_id": str(uuid.uuid4()),
+        "timing_ms": plan.timing_ms,
+    }
+
+
+def _snapshot(name: str, seed: int) -> Snapshot:
+    if name != DEMO:
+        return Snapshot.load(name)
+    from alpamayo_ros.sensing.fake import fake_snapshot
+
+    return fake_snapshot(_whole("--seed", seed))
+
+
+def _load(options: argparse.Namespace) -> AlpamayoR1:
+    from alpamayo_ros.demo.small_model import load_demo_model
+    from alpamayo_ros.devices.device import resolve_device
+    from alpamayo_ros.model import AlpamayoR1
+
+    device = resolve_device(options.device)
+    dtype = options.dtype or ("float32" if device == "cpu" else "bfloat16")
+    say(f"loading {options.model}")
+    if options.model == DEMO:
+        return load_demo_model(device, dtype)
+    return AlpamayoR1.from_pretrained(options.model, options.tokenizer, device, dtype)
+
+
+def _array(option: str, path: str | None) -> np.ndarray | None:
+    if path is None:
+        return None
+    try:
+        loaded = np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise UsageError(f"{option} {path}: there is no such file") from None
+    except (OSError, ValueError, EOFError) as error:
+        reason = str(error).splitlines()[0]
+        raise UsageError(f"{option} {path} is no .npy file: {reason}") from None
+    if not isinstance(loaded, np.ndarray) or loaded.ndim < 2:
+        raise UsageError(f"{option} {path} must hold one array, its first axis the samples")
+    return loaded
+
+
+def _num_samples(given: int | None, *arrays: np.ndarray | None) -> int:
+    lengths = [len(array) for array in arrays if array is not None]
+    return given if given is not None else (lengths or [1])[0]
+
+
+def _whole(option: str, value: int) -> int:
+    if value < 0:
+        raise UsageError(f"{option} must be >= 0, got {value}")
+    return value

@@ -1,0 +1,43 @@
+"""The built-in small model: Alpamayo-R1's architecture at 8 M parameters, for demo and tests.
+
+It is loaded only when a user asks for the model "demo": it must never drive a car because a
+setting was forgotten. Until the folder holds trained weights they come from a fixed recipe: the
+plans are finite and repeatable, and mean nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from alpamayo_ros.devices.device import DeviceError, resolve_device, resolve_dtype
+from alpamayo_ros.model import AlpamayoR1, ModelError
+from alpamayo_ros.model.checkpoint import SINGLE_NAME
+from alpamayo_ros.model.config_file import load_config
+from alpamayo_ros.model.recipe import recipe_network
+from alpamayo_ros.model.tokenizer import TextTokenizer
+
+FOLDER = Path(__file__).parent / "small_model"
+PREFIX = "demo-"  # of the model's identity, whatever its weights are
+END_TOKEN_BOOST = -3.0  # ends the reasoning of the untrained weights after a few tokens
+
+
+def load_demo_model(device: str = "cpu", dtype: torch.dtype | str = torch.float32) -> AlpamayoR1:
+    """The small model on a device (auto, cpu, cuda:0, npu:0) in a type.
+
+    Raises:
+        ModelError: there is no such device or type; one line.
+    """
+    if (FOLDER / SINGLE_NAME).is_file():
+        model = AlpamayoR1.from_pretrained(FOLDER, device=device, dtype=dtype)
+        model.model_id = PREFIX + model.model_id
+        return model
+    try:
+        device, weight_type = resolve_device(device), resolve_dtype(dtype)
+    except DeviceError as error:
+        raise ModelError(str(error)) from None
+    config = load_config(FOLDER)
+    network = recipe_network(config, device, weight_type, END_TOKEN_BOOST)
+    tokenizer = TextTokenizer.load(FOLDER, config)
+    return AlpamayoR1(network, config, tokenizer, f"{PREFIX}untrained", device, weight_type)
