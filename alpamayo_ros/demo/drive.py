@@ -8,8 +8,8 @@ import numpy as np
 
 from alpamayo_ros.demo.road import ASPHALT_HALF_M, LANE_WIDTH_M, Road
 from alpamayo_ros.demo.scene import Scene, Surface
+from alpamayo_ros.demo.scenery import Scenery
 from alpamayo_ros.demo.shapes import VEHICLE_SHAPES
-from alpamayo_ros.demo.surroundings import Surroundings
 from alpamayo_ros.demo.traffic import Actor, Traffic, World
 from alpamayo_ros.demo.vehicle import VehicleState
 from alpamayo_ros.types import STEP_S, WAYPOINTS
@@ -30,7 +30,7 @@ class Drive:
         self.seed = seed
         self.road = Road.random(rng, ROAD_LENGTH_M)
         self.traffic = Traffic.random(rng, self.road)
-        self.surroundings = Surroundings(self.road, rng)
+        self.scenery = Scenery(self.road, rng)
         self._worlds = [self.traffic.first(self.road)]
 
     def world_at(self, t_s: float) -> World:
@@ -72,8 +72,8 @@ class Drive:
         return Scene(
             (ego.state.x_m, ego.state.y_m),
             ego.state.yaw_rad,
-            (*self.surroundings.surfaces(*span), shadow),
-            (*self.surroundings.solids(*span), *bodies),
+            (*self.scenery.surfaces(*span), shadow),
+            (*self.scenery.solids(*span), *bodies),
         )
 
     def future_xyyaw(self, t_s: float) -> np.ndarray:

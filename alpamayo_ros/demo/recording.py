@@ -107,9 +107,9 @@ def record_drive(
 ) -> DriveRecording:
     """Record the drive of a seed as a rosbag2 folder (mcap), atomically.
 
-    Images come at 10 Hz from every camera, odometry at 50 Hz, from the drive's start until before
-    duration_s. The log time of a message is its header's stamp. A longer recording of a seed
-    begins with the same bytes.
+    Images come at 10 Hz from every camera, odometry at 50 Hz, from the drive's start for
+    duration_s, rounded up to whole frames of 0.1 s. The log time of a message is its header's
+    stamp. A longer recording of a seed begins with the same bytes.
 
     Args:
         folder: the bag's folder; it must not exist.

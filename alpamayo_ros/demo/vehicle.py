@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from alpamayo_ros.demo.road import Road
 
 MAX_CURVATURE_1_M = 0.2  # 5 m turning radius
@@ -15,7 +17,7 @@ MAX_ACCELERATION_M_S2 = 1.2
 MAX_BRAKING_M_S2 = 2.2
 COMFORT_BRAKING_M_S2 = 1.0  # before curves
 COMFORT_LATERAL_M_S2 = 1.8
-PREVIEW_M = tuple(range(0, 84, 4))
+PREVIEW_M = np.arange(0.0, 84.0, 4.0)
 
 # Lane keeping as a spring and a damper over distance: critically damped, 1/e within about 7 m.
 PER_OFFSET_1_M2 = 0.02
@@ -66,13 +68,9 @@ def advance(
 
 def curve_speed_m_s(road: Road, s_m: float, desired_m_s: float) -> float:
     """The speed at s_m from which every curve ahead is reached by comfortable braking."""
-    speed = desired_m_s
-    for ahead_m in PREVIEW_M:
-        bend = abs(road.at(s_m + ahead_m).curvature_1_m)
-        if bend > 1e-4:
-            squared = COMFORT_LATERAL_M_S2 / bend + 2 * COMFORT_BRAKING_M_S2 * ahead_m
-            speed = min(speed, math.sqrt(squared))
-    return speed
+    bends = np.interp(s_m + PREVIEW_M, road.s_m, np.abs(road.curvature_1_m))
+    squared = COMFORT_LATERAL_M_S2 / np.maximum(bends, 1e-6) + 2 * COMFORT_BRAKING_M_S2 * PREVIEW_M
+    return min(desired_m_s, math.sqrt(squared.min()))
 
 
 def following_m_s2(speed_m_s: float, gap_m: float, leader_m_s: float) -> float:

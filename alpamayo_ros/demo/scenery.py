@@ -22,9 +22,10 @@ LINE_HALF_WIDTH_M = 0.07
 DASH_M, DASH_PERIOD_M = 3.0, 9.0
 STRIP_STEP_M = 2.0
 POST_EVERY_M = 25.0
+BENDS_WITHIN_M = 200.0  # farther along, the road doesn't come near a body again
 
 
-class Surroundings:
+class Scenery:
     """Markings, repairs, trees, houses and posts of a road, made once."""
 
     def __init__(self, road: Road, rng: np.random.Generator) -> None:
@@ -59,27 +60,26 @@ class Surroundings:
         return np.stack(ends, axis=1)
 
     def _plant(self, rng: np.random.Generator) -> None:
-        kinds = [tree(rng) for _ in range(12)], [house(rng) for _ in range(8)]
+        trees, houses = [tree(rng) for _ in range(12)], [house(rng) for _ in range(8)]
         marker = post()
-        s_m = 0.0
-        while s_m < self.road.length_m - 30:
+        for s_m in np.arange(0.0, self.road.length_m - 30, POST_EVERY_M):
             for side in (-1.0, 1.0):
                 self._stand(marker, s_m, side * (ASPHALT_HALF_M + 0.9), 0.0)
                 if rng.random() < 0.35:
-                    lateral_m = side * float(rng.uniform(20, 30))
-                    home = kinds[1][rng.integers(len(kinds[1]))]
-                    self._stand(home, s_m + float(rng.uniform(6, 19)), lateral_m, 0.0)
-                for _ in range(int(rng.integers(0, 4))):
-                    lateral_m = side * float(rng.uniform(8.5, 16))
-                    turn = float(rng.uniform(0, 2 * math.pi))
-                    wood = kinds[0][rng.integers(len(kinds[0]))]
-                    self._stand(wood, s_m + float(rng.uniform(2, 23)), lateral_m, turn)
-            s_m += POST_EVERY_M
+                    body = houses[rng.integers(len(houses))]
+                    along_m, lateral_m = rng.uniform(6, 19), rng.uniform(20, 30)
+                    self._stand(body, s_m + along_m, side * lateral_m, 0.0)
+                for _ in range(rng.integers(0, 4)):
+                    body = trees[rng.integers(len(trees))]
+                    along_m, lateral_m = rng.uniform(2, 23), rng.uniform(8.5, 16)
+                    turn_rad = rng.uniform(0, 2 * math.pi)
+                    self._stand(body, s_m + along_m, side * lateral_m, turn_rad)
 
     def _stand(self, body: Solid, s_m: float, lateral_m: float, turn_rad: float) -> None:
         """Put a body down, unless a bend brings the road close to it or another body is there."""
         ((x, y),) = self.road.points_m(np.array([s_m]), lateral_m)
-        to_road = np.hypot(*(self.road.xy_m - (x, y)).T).min()
+        near = abs(self.road.s_m - s_m) < BENDS_WITHIN_M
+        to_road = np.hypot(*(self.road.xy_m[near][::4] - (x, y)).T).min()
         if to_road < abs(lateral_m) - 0.5:
             return
         reach = np.hypot(*body.corners_m[..., :2].reshape(-1, 2).T).max()
