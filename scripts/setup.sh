@@ -72,7 +72,7 @@ python_version() {
 # A usable environment is kept whatever python3 is now; a named PYTHON of another version is obeyed.
 environment_is_usable() {
     [ ! -e "$venv/incomplete" ] && "$venv/bin/python" -c 'import pip' >/dev/null 2>&1 &&
-        { [ -z "${PYTHON-}" ] || [ "$(python_version "$PYTHON")" = "$(python_version "$venv/bin/python")" ]; }
+        { [ -z "${PYTHON-}" ] || [ "$(python_version "$PYTHON" 2>/dev/null)" = "$(python_version "$venv/bin/python")" ]; }
 }
 
 make_environment() {
