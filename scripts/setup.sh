@@ -92,9 +92,15 @@ environment_fingerprint() {
         cat "${requirements[@]}" scripts/mend_ros_wheels.py; } | sha256sum
 }
 
+# What the messages are compiled from and with.
+compiled_fingerprint() {
+    { echo "$PWD/$venv" && python_version "$venv/bin/python" &&
+        cat "requirements-ros-$ros.txt" msg/* resource/* CMakeLists.txt package.xml; } | sha256sum
+}
+
 # The names of modules and data count: links to their files are made by the build.
 package_fingerprint() {
-    { environment_fingerprint && cat msg/* resource/* CMakeLists.txt package.xml &&
+    { compiled_fingerprint &&
         find alpamayo_ros launch config -type f ! -name '*.pyc' | sort; } | sha256sum
 }
 
@@ -120,8 +126,8 @@ install_packages() {
 
 build_package() {
     progress 3 "Messages and package into $install"
-    if ! environment_fingerprint | cmp -s - "$install/environment_fingerprint"; then
-        rm -rf "$build/alpamayo_ros" "$install" # compiled for other headers or another folder
+    if ! compiled_fingerprint | cmp -s - "$install/compiled_fingerprint"; then
+        rm -rf "$build/alpamayo_ros" "$install" # nothing stale is left
     fi
     rm -f "$install/fingerprint"
     local root=$PWD/$venv made_of
@@ -132,7 +138,7 @@ build_package() {
         --cmake-args "-DPython3_EXECUTABLE=$root/bin/python" -DBUILD_TESTING=OFF ||
         fail "the package does not build: $(grep -m1 -iE 'error' "$log" || echo 'no reason given') (more in $log)"
     find "$install" -xtype l -delete # links to files that are gone
-    environment_fingerprint >"$install/environment_fingerprint"
+    compiled_fingerprint >"$install/compiled_fingerprint"
     echo "$made_of" >"$install/fingerprint"
     finished
 }
