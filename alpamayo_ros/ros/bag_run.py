@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +46,7 @@ class Listener(Node):
     """Collects a node's plans and its newest status."""
 
     def __init__(self, context: rclpy.Context, target: str = "/alpamayo") -> None:
-        super().__init__("alpamayo_listener", context=context)
+        super().__init__(f"alpamayo_listener_{uuid.uuid4().hex[:8]}", context=context)
         self.plans: list[DrivingPlan] = []
         self.status: PlannerStatus | None = None
         self.last_plan_s = time.monotonic()

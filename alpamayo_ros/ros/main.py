@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import signal
 import sys
 import threading
@@ -44,7 +45,7 @@ def _spin(argv: list[str], stopping: threading.Event) -> int:
         return _fail(error)
     try:
         node = AlpamayoNode()
-    except ParameterError as error:
+    except (ParameterError, RuntimeError) as error:  # rcl raises RuntimeErrors for bad files
         rclpy.shutdown()
         return _fail(error)
     executor = MultiThreadedExecutor(EXECUTOR_THREADS)
@@ -61,7 +62,7 @@ def _spin(argv: list[str], stopping: threading.Event) -> int:
 
 
 def _fail(error: Exception) -> int:
-    text = " ".join(str(error).split())
+    text = re.sub(r", at \S+:\d+", "", " ".join(str(error).split()))  # rcl's own source lines
     print(f"alpamayo_node: {text}", file=sys.stderr)
     return 2
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -74,14 +75,19 @@ def use_dds_profile(environment: dict[str, str]) -> None:
         environment.update(dict.fromkeys(PROFILE_VARIABLES, str(profile)))
 
 
+def node_executable() -> list[str]:
+    """The node's program: as installed when it is on the path, else the module."""
+    installed = shutil.which("alpamayo_node")
+    return [installed] if installed else [sys.executable, "-m", "alpamayo_ros.ros.main"]
+
+
 class NodeProcess:
     """`alpamayo_node` with arguments, its output in a log file; ended when the block is left.
 
     Args:
         arguments: what follows the executable, `--ros-args` included.
         log: file that gets stdout and stderr.
-        executable: the program; None runs the module
-            with this interpreter.
+        executable: the program; None finds `alpamayo_node` on the path, else runs the module.
     """
 
     def __init__(
@@ -94,7 +100,7 @@ class NodeProcess:
         self.log = log
         self._arguments = arguments
         self._environment = {**os.environ, **(environment or {})}
-        self._executable = executable or [sys.executable, "-m", "alpamayo_ros.ros.main"]
+        self._executable = executable or node_executable()
         self._stack = ExitStack()
         self.process: subprocess.Popen[bytes]
 

@@ -320,6 +320,26 @@ def refuse_unknown(names: Iterable[str]) -> None:
         raise ParameterError(f"unknown parameter {name}: did you mean {near[0]}?")
 
 
+def markdown() -> str:
+    """The table as README.md shows it."""
+    rows = ["| parameter | default | allowed | meaning |", "|---|---|---|---|"]
+    for parameter in TABLE:
+        unit = f" [{parameter.unit}]" if parameter.unit else ""
+        running = " †" if parameter.run_time else ""
+        rows.append(
+            f"| `{parameter.name}`{running} | `{shown(parameter.default)}` | "
+            f"{parameter.allowed()} | {parameter.help}{unit} |"
+        )
+    return "\n".join(rows)
+
+
+def shown(value: Any) -> str:
+    """A default as YAML writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return '""' if value == "" else str(value)
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -328,3 +348,7 @@ def _kind(default: Any) -> str:
     if isinstance(default, list):
         return f"list of {len(default)} floats"
     return {bool: "true or false", int: "whole number", float: "number", str: "text"}[type(default)]
+
+
+if __name__ == "__main__":
+    print(markdown())

@@ -1,0 +1,121 @@
+"""`alpamayo_demo` as a user calls it, on a short drive: the real node, a real bag, real pictures."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import cv2
+import numpy as np
+import pytest
+
+from alpamayo_ros.demo.drive import Drive
+from alpamayo_ros.demo.recording import ODOMETRY_TOPIC, record_drive
+from alpamayo_ros.ros.bag_run import plan_stamp_ns, run_node_on_bag, waypoints_in_ego_frame
+from alpamayo_ros.ros.messages import stamp_ns
+from alpamayo_ros.ros.node_process import config_file
+from alpamayo_ros.types import CAMERA_ROLES, STEP_NS
+
+pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+
+DURATION_S = 6.0
+
+
+def demo(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "alpamayo_ros.cli.demo", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env=dict(os.environ),
+    )
+
+
+@pytest.fixture(scope="module")
+def output(tmp_path_factory):
+    """What the demo writes for a drive of six seconds."""
+    folder = tmp_path_factory.mktemp("demo") / "out"
+    result = demo("--output", str(folder), "--duration", str(DURATION_S), "--seed", "3")
+    assert result.returncode == 0, result.stdout + result.stderr
+    return folder
+
+
+def test_the_summary_counts_as_many_plans_as_the_node_had_time_for(output):
+    summary = json.loads((output / "summary.json").read_text())
+    assert summary["seconds_from_first_window"] == pytest.approx(DURATION_S - 1.6)
+    period_s = max(0.1, summary["decision_time_median_ms"] / 1e3)
+    assert summary["expected_plans"] == pytest.approx(0.9 * (DURATION_S - 1.6) / period_s)
+    assert summary["plans"] >= summary["expected_plans"] - 1  # a short drive rounds coarsely
+    assert summary["plans"] == summary["accepted"] + max(summary["plans"] - summary["accepted"], 0)
+    assert summary["model_id"].startswith("demo")
+    known = {"missing_frames", "unsynchronised", "odometry_gap", "busy"}
+    assert set(summary["refused"]) <= known
+
+
+def test_the_report_stands_alone_and_shows_moments(output):
+    page = (output / "report.html").read_text()
+    assert not re.search(r"(src|href)=[\"'](?!data:|#)", page)
+    assert page.count("data:image/jpeg;base64,") >= 6 * 2
+
+
+def test_the_pictures_are_there_and_hold_a_scene(output):
+    for name in ("front.png", "above.png"):
+        picture = cv2.imread(str(output / name))
+        assert picture is not None
+        assert picture.std() > 10
+
+
+def test_a_second_demo_replaces_the_first_but_nothing_of_others(output):
+    (output / "thesis.txt").write_text("mine")
+    result = demo("--output", str(output))
+    assert result.returncode == 2
+    assert "thesis.txt, which no demo wrote" in result.stderr
+    assert (output / "thesis.txt").read_text() == "mine"
+    assert (output / "summary.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--duration", "1"], "--duration 1: at least 3 s"),
+        (["--params-file", "nowhere.yaml"], "nowhere.yaml: there is no such file"),
+        (["--seed", "many"], "invalid int value: 'many'"),
+    ],
+)
+def test_a_wrong_use_is_one_line_and_code_2(tmp_path, arguments, words):
+    result = demo("--output", str(tmp_path / "out"), *arguments)
+    assert result.returncode == 2
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_plans_of_a_played_bag_carry_its_stamps_poses_and_speeds(tmp_path, domain_id):
+    """With camera phases of their own and a drive whose truth is known."""
+    phases = {"cross_left": 7, "cross_right": 13, "front_tele": 31}
+    recording = record_drive(tmp_path / "bag", seed=5, duration_s=5.0, phases_ms=phases)
+    run = run_node_on_bag(
+        recording.path,
+        config_file("demo.yaml"),
+        {
+            **{f"~/input/{r}/image/compressed": recording.image_topics[r] for r in CAMERA_ROLES},
+            "~/input/odometry": ODOMETRY_TOPIC,
+        },
+        tmp_path / "node.log",
+        domain_id,
+    )
+    assert run.exit_code == 0
+    assert run.plans
+    drive = Drive(5)
+    for plan in run.plans:
+        t0_ns = plan_stamp_ns(plan)
+        assert (t0_ns - recording.start_ns) % STEP_NS == 0  # a front_wide stamp: no phase
+        state = drive.state_at(recording.t_s(t0_ns))
+        position = plan.ego_pose.position
+        np.testing.assert_allclose([position.x, position.y], [state.x_m, state.y_m], atol=1e-6)
+        assert plan.ego_speed == pytest.approx(state.speed_m_s, abs=0.05)
+        assert len(plan.waypoints) == 64
+        assert stamp_ns(plan.waypoints[-1].time_from_start) == 64 * STEP_NS
+        assert np.hypot(*waypoints_in_ego_frame(plan)[0, :2]) < 0.1 * state.speed_m_s + 0.1
