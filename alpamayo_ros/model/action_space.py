@@ -53,9 +53,10 @@ def smoothed_solution(
     """x (N,) that minimises |system x - target|^2 + x' smoothness x + ridge |x|^2.
 
     Where Cholesky fails the ridge is raised tenfold and tried again, as the reference does.
+    Numbers that are not finite come out as such.
 
     Raises:
-        numpy.linalg.LinAlgError: it fails still, as with numbers that are not finite.
+        numpy.linalg.LinAlgError: it fails still, twelve times tenfold.
     """
     normal = system.T @ system + smoothness
     right = system.T @ target
@@ -66,7 +67,7 @@ def smoothed_solution(
             ridge *= 10
             continue
         return np.linalg.solve(factor.T, np.linalg.solve(factor, right))
-    raise np.linalg.LinAlgError("the system has no solution: are all its numbers finite?")
+    raise np.linalg.LinAlgError("the system is singular at every ridge")
 
 
 def _displacement_system(

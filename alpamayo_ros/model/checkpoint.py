@@ -159,13 +159,21 @@ def model_identity(folder: Path, config: ModelConfig) -> str:
                 f"{folder}: the weights' sha256 is {digest}, config.json pins {config.content_hash}"
             )
     known = revision or config.revision
-    return f"{config.name}@{known or content_hash(shard_paths(folder))[:12]}"
+    return f"{_name(folder)}@{known or content_hash(shard_paths(folder))[:12]}"
 
 
 def _downloaded_revision(folder: Path) -> str:
     """The commit that a Hugging Face snapshot folder is named by, else empty."""
     name = folder.resolve().name
     return name if re.fullmatch(r"[0-9a-f]{40}", name) else ""
+
+
+def _name(folder: Path) -> str:
+    """The folder's name; of a Hugging Face snapshot (models--OWNER--NAME/snapshots/...) NAME."""
+    repository = folder.resolve().parent.parent.name
+    if repository.startswith("models--"):
+        return repository.rpartition("--")[2]
+    return folder.resolve().name
 
 
 def content_hash(paths: Iterable[Path]) -> str:

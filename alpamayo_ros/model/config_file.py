@@ -152,15 +152,12 @@ def load_config(folder: str | Path, tokenizer_folder: str | Path | None = None) 
     named = Path(tokenizer_folder) if tokenizer_folder else None
     source = backbone_folder(folder, named)
     backbone = None if source is None else read_json(source / "config.json")
-    return parse_config(
-        read_json(folder / "config.json"), backbone, folder.name, str(folder / "config.json")
-    )
+    return parse_config(read_json(folder / "config.json"), backbone, str(folder / "config.json"))
 
 
 def parse_config(
     values: dict[str, Any],
     backbone_values: dict[str, Any] | None,
-    name: str = "",
     where: str = "config.json",
 ) -> ModelConfig:
     """ModelConfig from the objects of config.json and of the backbone's (None: built-in values)."""
@@ -195,7 +192,6 @@ def parse_config(
         vocab_size=vocab_size,
         trajectory_first_id=first_id,
         trajectory_bins=bins,
-        name=name,
         revision=root.text("_commit_hash", ""),
         content_hash=root.text("weights_sha256", ""),
         special_ids=special_ids,

@@ -132,7 +132,6 @@ class ModelConfig:
     vocab_size: int
     trajectory_first_id: int  # size of the base tokenizer
     trajectory_bins: int
-    name: str = ""
     revision: str = ""  # pinned by the configuration, else empty
     content_hash: str = ""  # sha256 of the weights, pinned by the configuration, else empty
     special_ids: dict[str, int] = field(default_factory=dict)  # name without <| |> to id

@@ -37,7 +37,6 @@ class TextTokenizer:
         for name in CHAT_TOKENS:
             if name not in self._special:
                 raise ModelError(f"{FILE_NAME} lacks the added token {name}: no Qwen3 tokenizer")
-        self.text_size = plain.get_vocab_size()
 
     @classmethod
     def load(cls, folder: Path, config: ModelConfig) -> TextTokenizer:
@@ -58,7 +57,7 @@ class TextTokenizer:
             raise ModelError(
                 f"{path} is no tokenizer of the tokenizers library: {reason}"
             ) from None
-        largest = max([plain.get_vocab_size() - 1, *added.values()])
+        largest = max([*plain.get_vocab().values(), *added.values()])
         if largest >= config.trajectory_first_id:
             raise ModelError(
                 f"{path} holds ids up to {largest}, but the checkpoint's trajectory tokens begin "
@@ -76,7 +75,7 @@ class TextTokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of ids; those of special and trajectory tokens are left out."""
-        return self._plain.decode([i for i in ids if i < self.text_size])
+        return self._plain.decode([i for i in ids if self._plain.id_to_token(i) is not None])
 
 
 def tokenizer_folder(model_folder: Path, backbone: Path | None, named: Path | None) -> Path:

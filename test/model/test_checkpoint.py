@@ -1,0 +1,220 @@
+"""Weights are checked name by name and loaded straight to their type."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from alpamayo_ros.demo.small_model import FOLDER as SMALL
+from alpamayo_ros.model import AlpamayoR1, ModelError
+from alpamayo_ros.model.checkpoint import model_identity, shard_paths
+from alpamayo_ros.model.config_file import load_config
+from alpamayo_ros.model.recipe import write_recipe_checkpoint
+
+BUFFER = "action_space.accel_std"
+NAME = "expert.norm.weight"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_recipe_checkpoint(tmp_path_factory.mktemp("small") / "whole", SMALL)
+
+
+@pytest.fixture
+def folder(whole: Path, tmp_path: Path) -> Path:
+    """A copy of the checkpoint whose weights a test may damage."""
+    for source in whole.rglob("*"):
+        if source.is_file() and source.suffix != ".safetensors":
+            target = tmp_path / source.relative_to(whole)
+            target.parent.mkdir(exist_ok=True)
+            target.write_bytes(source.read_bytes())
+    return tmp_path
+
+
+def tensors(whole: Path) -> dict[str, torch.Tensor]:
+    return load_file(whole / "model.safetensors")
+
+
+def save(folder: Path, values: dict[str, torch.Tensor], shards: int = 1) -> None:
+    """Write tensors as one file, or as shards with an index."""
+    if shards == 1:
+        save_file(values, folder / "model.safetensors")
+        return
+    names = list(values)
+    weight_map = {}
+    for k in range(shards):
+        file = f"model-{k + 1:05}-of-{shards:05}.safetensors"
+        save_file({name: values[name] for name in names[k::shards]}, folder / file)
+        weight_map |= dict.fromkeys(names[k::shards], file)
+    index = {"metadata": {}, "weight_map": weight_map}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def load(folder: Path, dtype: torch.dtype = torch.float32) -> AlpamayoR1:
+    return AlpamayoR1.from_pretrained(folder, SMALL, dtype=dtype)
+
+
+def assert_refused(folder: Path, message: str) -> None:
+    with pytest.raises(ModelError) as error:
+        load(folder)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_what_was_written_is_what_is_loaded(whole: Path) -> None:
+    state = load(whole).network.state_dict()
+    for name, value in tensors(whole).items():
+        torch.testing.assert_close(state[name], value, rtol=0, atol=0)
+
+
+def test_shards_load_as_the_one_file_does(whole: Path, folder: Path) -> None:
+    save(folder, tensors(whole), shards=3)
+    state = load(folder).network.state_dict()
+    for name, value in tensors(whole).items():
+        torch.testing.assert_close(state[name], value, rtol=0, atol=0)
+
+
+def test_weights_and_buffers_take_the_type_that_is_asked_for(whole: Path) -> None:
+    network = load(whole, torch.bfloat16).network
+    assert {value.dtype for value in network.state_dict().values()} == {torch.bfloat16}
+    # The rounded values that the released checkpoint computes with.
+    assert float(network.action_space.accel_mean) == 0.029052734375
+    assert float(network.action_space.accel_std) == 0.6796875
+    assert float(network.action_space.curvature_mean) == 0.0002689361572265625
+    assert float(network.action_space.curvature_std) == 0.026123046875
+    frequencies = network.action_in_proj.timestep_fourier_encoder.freqs[0].tolist()
+    assert frequencies == [1, 1.671875, 2.78125, 4.65625, 7.75, 12.9375, 21.5, 36, 60, 100]
+
+
+def test_the_buffers_may_be_left_out(whole: Path, folder: Path) -> None:
+    values = tensors(whole)
+    left_out = [n for n in values if n.startswith("action_space.") or n.endswith(".freqs")]
+    assert len(left_out) == 7
+    save(folder, {n: v for n, v in values.items() if n not in left_out})
+    state = load(folder).network.state_dict()
+    for name in left_out:
+        torch.testing.assert_close(state[name], values[name], rtol=0, atol=0)
+
+
+def test_stored_buffers_are_the_ones_that_are_used(whole: Path, folder: Path) -> None:
+    save(folder, tensors(whole) | {BUFFER: torch.tensor(0.6796875)})
+    assert load(folder).action_space.accel_std == 0.6796875
+
+
+def test_a_missing_and_an_unexpected_tensor_are_named(whole: Path, folder: Path) -> None:
+    values = tensors(whole)
+    values["expert.nrom.weight"] = values.pop(NAME)
+    save(folder, values)
+    assert_refused(folder, f"1 missing ({NAME}), 1 unexpected (expert.nrom.weight)")
+
+
+def test_a_misshapen_tensor_is_named_with_both_shapes(whole: Path, folder: Path) -> None:
+    save(folder, tensors(whole) | {NAME: torch.zeros(161)})
+    assert_refused(folder, f"tensor {NAME} has shape [161], the configuration makes it [160]")
+
+
+def test_a_tensor_of_a_wrong_type_is_named(whole: Path, folder: Path) -> None:
+    save(folder, tensors(whole) | {NAME: torch.zeros(160, dtype=torch.int64)})
+    assert_refused(folder, f"tensor {NAME} is of type I64, known: F32, BF16, F16")
+
+
+@pytest.mark.parametrize("keep", [0, 5, 200, 0.5])
+def test_a_truncated_file_is_refused(whole: Path, folder: Path, keep: float) -> None:
+    data = (whole / "model.safetensors").read_bytes()
+    count = keep if isinstance(keep, int) else int(len(data) * keep)
+    (folder / "model.safetensors").write_bytes(data[:count])
+    assert_refused(folder, "model.safetensors is damaged or no safetensors file")
+
+
+def test_shards_without_their_index_are_refused(whole: Path, folder: Path) -> None:
+    save(folder, tensors(whole), shards=2)
+    (folder / "model.safetensors.index.json").unlink()
+    assert_refused(folder, "has shards but no model.safetensors.index.json: fetch it too")
+
+
+def test_a_missing_shard_is_named(whole: Path, folder: Path) -> None:
+    save(folder, tensors(whole), shards=2)
+    (folder / "model-00002-of-00002.safetensors").unlink()
+    assert_refused(folder, "names model-00002-of-00002.safetensors, which is missing")
+
+
+def test_an_index_cannot_point_out_of_the_folder(folder: Path) -> None:
+    index = {"weight_map": {NAME: "../elsewhere.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert_refused(folder, "shards must lie in the same folder")
+
+
+def test_a_tensor_that_is_stored_twice_is_refused(whole: Path, folder: Path) -> None:
+    values = tensors(whole)
+    save(folder, values, shards=2)
+    save_file(values, folder / "model-00002-of-00002.safetensors")
+    assert_refused(folder, "is both in")
+
+
+def test_a_folder_without_weights_is_refused(folder: Path) -> None:
+    assert_refused(folder, "has no weights")
+
+
+def test_a_checkpoint_without_any_tokenizer_says_how_to_name_one(whole: Path, folder: Path) -> None:
+    save(folder, tensors(whole))
+    (folder / "backbone" / "tokenizer.json").unlink(missing_ok=True)
+    with pytest.raises(ModelError, match="name a folder with Qwen3-VL's by --tokenizer"):
+        AlpamayoR1.from_pretrained(folder)
+
+
+def test_an_unknown_device_or_type_is_refused(whole: Path) -> None:
+    with pytest.raises(ModelError, match="device 'tpu' is not known; use auto, cpu"):
+        AlpamayoR1.from_pretrained(whole, SMALL, device="tpu")
+    with pytest.raises(ModelError, match="dtype 'float8' is not known; use float32 or bfloat16"):
+        AlpamayoR1.from_pretrained(whole, SMALL, dtype="float8")
+
+
+def test_the_identity_is_the_content_where_no_revision_is_known(whole: Path) -> None:
+    digest = hashlib.sha256((whole / "model.safetensors").read_bytes()).hexdigest()
+    assert model_identity(whole, load_config(whole)) == f"whole@{digest[:12]}"
+    assert len(shard_paths(whole)) == 1
+
+
+def snapshot_of(folder: Path, cache: Path, revision: str) -> Path:
+    """The folder's files where a download of a revision would have put them."""
+    target = cache / "models--nvidia--Alpamayo-R1-10B" / "snapshots" / revision
+    shutil.copytree(folder, target)
+    return target
+
+
+def test_the_identity_is_the_revision_of_a_downloaded_snapshot(whole: Path, tmp_path: Path) -> None:
+    revision = "dd4a24cacefc9a6477a6dfc7354de2443401409d"
+    snapshot = snapshot_of(whole, tmp_path, revision)
+    expected = f"Alpamayo-R1-10B@{revision}"
+    assert model_identity(snapshot, load_config(snapshot)) == expected
+    alias = tmp_path / "model_local"
+    alias.symlink_to(snapshot)
+    assert model_identity(alias, load_config(alias)) == expected
+
+
+def test_a_pinned_content_is_verified(whole: Path, folder: Path) -> None:
+    save(folder, tensors(whole))
+    digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    pin(folder, weights_sha256=digest)
+    load(folder)
+    pin(folder, weights_sha256="0" * 64)
+    assert_refused(folder, f"the weights' sha256 is {digest}, config.json pins 0000")
+
+
+def test_a_pinned_revision_is_verified(whole: Path, tmp_path: Path) -> None:
+    snapshot = snapshot_of(whole, tmp_path, "a" * 40)
+    pin(snapshot, _commit_hash="b" * 40)
+    with pytest.raises(ModelError, match=f"is revision {'a' * 40}, but its config.json pins bbb"):
+        model_identity(snapshot, load_config(snapshot))
+
+
+def pin(folder: Path, **values: str) -> None:
+    """Add entries to a folder's config.json."""
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | values))
