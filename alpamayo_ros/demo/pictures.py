@@ -20,8 +20,7 @@ from alpamayo_ros.types import STEP_S
 
 Colour = tuple[int, int, int]
 
-FARTHEST_M = 1000.0  # what lies beyond is not drawn
-FARTHEST_PX = 30_000
+FARTHEST_M = 1000.0  # what lies beyond is not drawn, so corners fit OpenCV's 32-bit integers
 SHIFT = 4  # fractional bits of the corners given to OpenCV
 
 REJECTED: Colour = (222, 52, 44)
@@ -246,6 +245,5 @@ def _ends(pose: np.ndarray, width_m: float) -> np.ndarray:
 
 
 def _fixed(pixels: np.ndarray) -> np.ndarray:
-    """Pixels (N, 2) as OpenCV's fixed-point int32, kept inside its range."""
-    bounded = np.clip(pixels, -FARTHEST_PX, FARTHEST_PX)
-    return np.round(bounded * (1 << SHIFT)).astype(np.int32)
+    """Pixels (N, 2) as OpenCV's fixed-point int32."""
+    return np.round(pixels * (1 << SHIFT)).astype(np.int32)

@@ -16,9 +16,10 @@ from alpamayo_ros.demo.cameras import Camera
 from alpamayo_ros.demo.scene import Scene, Surface
 
 OVERSAMPLING = 2
+# With 0.25 m and 4 fractional bits, corners up to 15 km away fit OpenCV's 32-bit integers even in
+# the tele camera, at any place in front of the near plane.
 NEAR_M = 0.25
-SHIFT = 4  # fractional bits of the corners given to OpenCV
-FARTHEST_PX = 100_000  # keeps corners inside OpenCV's integers
+SHIFT = 4
 
 ZENITH = np.array([74, 128, 196], np.float32)
 HORIZON = np.array([206, 221, 232], np.float32)
@@ -83,8 +84,7 @@ def _to_canvas(camera: Camera, optical_m: np.ndarray) -> np.ndarray:
     """Fixed-point canvas coordinates (..., 2) int32 of optical points (..., 3) in front."""
     pixels = camera.pixels(optical_m)
     scaled = pixels * OVERSAMPLING + (OVERSAMPLING - 1) / 2
-    bounded = np.clip(scaled, -FARTHEST_PX, FARTHEST_PX)
-    return np.round(bounded * (1 << SHIFT)).astype(np.int32)
+    return np.round(scaled * (1 << SHIFT)).astype(np.int32)
 
 
 def _canvas_horizon(camera: Camera) -> int:

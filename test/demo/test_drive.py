@@ -1,6 +1,7 @@
 """The drive as a whole: the same for a seed, causal, and safe."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -39,6 +40,20 @@ def test_the_ego_stays_in_its_lane(seed):
     drive = Drive(seed)
     offsets = [drive.world_at(float(t)).ego.lateral_m - EGO_LANE_M for t in np.arange(0, 30, 0.2)]
     assert np.abs(offsets).max() < 0.15
+
+
+def test_an_ego_with_a_free_road_slows_down_for_curves_and_only_there():
+    traffic = replace(DRIVE.traffic, first_gap_m=400.0)
+    world = traffic.first(DRIVE.road)
+    laterals, speeds = [], []
+    for _ in range(4000):
+        world = traffic.step(world, DRIVE.road, 0.01)
+        laterals.append(world.ego.state.speed_m_s**2 * abs(world.ego.state.curvature_1_m))
+        speeds.append(world.ego.state.speed_m_s)
+    assert max(speeds) == pytest.approx(traffic.ego_desired_m_s, abs=0.5)
+    assert max(laterals) < 2.6
+    fastest_bend = np.abs(DRIVE.road.curvature_1_m[: int(2 * world.ego.s_m)]).max()
+    assert traffic.ego_desired_m_s**2 * fastest_bend > 3.0, "there was something to slow down for"
 
 
 def test_the_future_is_where_the_ego_will_be():
