@@ -1,5 +1,6 @@
 """The node on a vehicle: `ros2 launch alpamayo_ros alpamayo.launch.py model_path:=/data/R1-10B`."""
 
+import os
 from pathlib import Path
 
 from ament_index_python.packages import get_package_share_directory
@@ -7,6 +8,7 @@ from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetEnvironment
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode
 
+from alpamayo_ros.ros.node_process import profile_variables
 from launch import LaunchDescription
 
 SHARE = Path(get_package_share_directory("alpamayo_ros"))
@@ -75,13 +77,9 @@ def _node(context) -> list:
             (f"~/input/{role}/image", given[f"{role}_topic"]),
             (f"~/input/{role}/image/compressed", given[f"{role}_topic"] + "/compressed"),
         ]
-    actions = []
-    if given["dds_profile"]:
-        # Fast DDS 3 (Kilted) and 2 (Humble, Jazzy) name the variable differently.
-        actions = [
-            SetEnvironmentVariable(name, given["dds_profile"])
-            for name in ("FASTDDS_DEFAULT_PROFILES_FILE", "FASTRTPS_DEFAULT_PROFILES_FILE")
-        ]
+    profile = [
+        SetEnvironmentVariable(name, given["dds_profile"]) for name in profile_variables(os.environ)
+    ]
     node = LifecycleNode(
         package="alpamayo_ros",
         executable="alpamayo_node",
@@ -94,4 +92,4 @@ def _node(context) -> list:
         respawn_delay=5.0,
         output="screen",
     )
-    return [*actions, node]
+    return [*profile, node]

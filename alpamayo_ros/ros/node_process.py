@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +19,7 @@ from types import TracebackType
 DOMAIN_PORT = 21_900  # bound while a domain is in use; below the ports of DDS and of the system
 LAST_DOMAIN = 101  # higher ones reach into the ports that Linux gives to clients
 PROFILE_VARIABLES = ("FASTDDS_DEFAULT_PROFILES_FILE", "FASTRTPS_DEFAULT_PROFILES_FILE")
+FAST_DDS_2 = ("humble", "iron", "jazzy")
 SHARED_MEMORY = Path("/dev/shm")
 SEGMENT_LOCK = re.compile(r"(fastdds|fastrtps)_[0-9a-f]{16}_el")
 
@@ -65,14 +66,22 @@ def config_file(name: str) -> Path | None:
     return next((place / name for place in places if (place / name).is_file()), None)
 
 
-def use_dds_profile(environment: dict[str, str]) -> None:
-    """Set the profile in an environment, unless the user has chosen one (an empty one too).
+def profile_variables(environment: Mapping[str, str]) -> list[str]:
+    """The environment variables that name Fast DDS's profile: those set, else the distribution's.
 
-    Under the names of Fast DDS 2 and 3, since nothing tells which one is there.
+    Fast DDS 2 (Humble, Jazzy) reads another one than 3 (Kilted), which warns of the old one.
     """
+    present = [name for name in PROFILE_VARIABLES if name in environment]
+    old = environment.get("ROS_DISTRO") in FAST_DDS_2
+    return present or [PROFILE_VARIABLES[1 if old else 0]]
+
+
+def use_dds_profile(environment: MutableMapping[str, str]) -> None:
+    """Set the profile in an environment, unless the user has chosen one (an empty one too)."""
     profile = config_file("fastdds_images.xml")
-    if profile is not None and not any(name in environment for name in PROFILE_VARIABLES):
-        environment.update(dict.fromkeys(PROFILE_VARIABLES, str(profile)))
+    for name in profile_variables(environment):
+        if profile is not None:
+            environment.setdefault(name, str(profile))
 
 
 def node_executable() -> list[str]:
