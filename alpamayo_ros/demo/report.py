@@ -16,7 +16,7 @@ from alpamayo_ros.demo.summary import Decision, Moment, Summary, write_text
 
 JPEG_QUALITY = 88
 CHART_WIDTH, CHART_HEIGHT = 720, 220
-CHART_LEFT, CHART_BOTTOM = 56, 34  # room for the labels
+CHART_LEFT, CHART_BOTTOM = 64, 34  # room for the labels
 
 
 @dataclass(frozen=True)
