@@ -32,8 +32,11 @@ def has_cann() -> bool:
 def prepare_environment() -> None:
     """Keep `import torch` from loading torch_npu where there is no CANN. Call before torch.
 
-    A failed autoload cannot be mended within the process.
+    A failed autoload cannot be mended within the process. And let OpenMP's threads sleep while they
+    wait: spinning ones, the default, took a decision of 0.5 s to 4 s on two cores that were busy
+    with other work, and gain nothing on free ones.
     """
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     if not has_cann():
         os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
 
