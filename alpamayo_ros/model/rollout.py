@@ -14,13 +14,13 @@ import torch
 from torch import Tensor
 
 from alpamayo_ros.devices.operators import Operators
+from alpamayo_ros.model import sampling
 from alpamayo_ros.model.configuration import ModelConfig
 from alpamayo_ros.model.expert import velocity
 from alpamayo_ros.model.flow_matching import flow_times, integrate
 from alpamayo_ros.model.language import Additions, KeyValueCache, Rotary, rotary_table
 from alpamayo_ros.model.network import Network
 from alpamayo_ros.model.prompt import Prompt
-from alpamayo_ros.model.sampling import Choose
 from alpamayo_ros.model.vision import ImageFeatures
 
 Check = Callable[[], None]  # raises when the plan is to be given up
@@ -88,7 +88,7 @@ class Rollout:
         prompt: Prompt,
         logits: Tensor,
         cache: KeyValueCache,
-        choose: Choose,
+        choose: sampling.Choose,
         max_new_tokens: int,
         check: Check,
     ) -> Reasoning:
@@ -110,7 +110,8 @@ class Rollout:
             for sample, row in enumerate(rows):
                 if row and row[-1] == self.end_token:
                     continue
-                closed[sample] = last or bool(row and row[-1] == self.end_of_text)
+                ended = chosen[sample] == sampling.NO_MORE or row[-1:] == [self.end_of_text]
+                closed[sample] = last or ended
                 row.append(self.end_token if closed[sample] else chosen[sample])
             # Samples that have ended go along with the end token; nobody looks at the result.
             tokens = torch.tensor([[row[-1]] for row in rows]).to(self._device)

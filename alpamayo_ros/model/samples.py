@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from alpamayo_ros.model.errors import ModelError
-
-PADDING = -1
+from alpamayo_ros.model.sampling import NO_MORE
 
 
 def medoid(xy_m: np.ndarray) -> tuple[int, float]:
@@ -53,12 +52,12 @@ def checked_tokens(tokens: np.ndarray, num_samples: int, vocab_size: int) -> np.
             f"tokens must be of shape ({num_samples}, n) for {num_samples} samples, got "
             f"{tokens.shape}"
         )
-    padded = tokens == PADDING
+    padded = tokens == NO_MORE
     if tokens.dtype.kind not in "iu" or not ((tokens >= 0) & (tokens < vocab_size) | padded).all():
         raise ModelError(
-            f"tokens must be whole numbers from 0 to {vocab_size - 1}, or {PADDING} where a row "
+            f"tokens must be whole numbers from 0 to {vocab_size - 1}, or {NO_MORE} where a row "
             "has ended"
         )
     if padded[:, 0].any() or (padded[:, :-1] & ~padded[:, 1:]).any():
-        raise ModelError(f"tokens: each row needs a token and only its end may be {PADDING}")
+        raise ModelError(f"tokens: each row needs a token and only its end may be {NO_MORE}")
     return tokens.astype(np.int64)

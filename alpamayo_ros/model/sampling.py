@@ -19,6 +19,8 @@ from alpamayo_ros.model.errors import ModelError
 MAX_TEMPERATURE = 100.0
 CANDIDATES = 1024  # of the vocabulary; the rare token beyond them is found the slow way
 
+NO_MORE = -1  # in the place of a token: the sample's reasoning has ended
+
 # (step, logits float32 (B, V)) -> the chosen token of each sample, on the host.
 Choose = Callable[[int, Tensor], list[int]]
 
@@ -53,7 +55,7 @@ def greedy(step: int, logits: Tensor) -> list[int]:
 
 
 def forced(tokens: np.ndarray) -> Choose:
-    """Given tokens int (S, n), one column after the other; what pads a row is never looked at."""
+    """Given tokens int (S, n), one column after the other; rows are padded with NO_MORE."""
 
     def choose(step: int, logits: Tensor) -> list[int]:
         return tokens[:, step].tolist()

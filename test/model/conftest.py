@@ -7,12 +7,18 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-import torch
 
-from alpamayo_ros.model import AlpamayoR1
-from alpamayo_ros.model.recipe import write_recipe_checkpoint
+from alpamayo_ros.devices.device import prepare_environment
 
-from .golden import TINY_CHECKPOINT, write_stand_in_tokenizer
+prepare_environment()
+
+import torch  # noqa: E402 - after its environment
+
+from alpamayo_ros.model import AlpamayoR1  # noqa: E402
+from alpamayo_ros.model.recipe import write_recipe_checkpoint  # noqa: E402
+
+from .golden import TINY_CHECKPOINT, write_stand_in_tokenizer  # noqa: E402
+from .quick import write_quick_config  # noqa: E402
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -50,6 +56,15 @@ def tiny_model(
         return AlpamayoR1.from_pretrained(tiny_checkpoint(boost), stand_in_tokenizer, dtype=dtype)
 
     return model
+
+
+@pytest.fixture(scope="session")
+def quick_model(tmp_path_factory: pytest.TempPathFactory) -> AlpamayoR1:
+    """The whole model in its smallest form, for tests that need many plans."""
+    folder = tmp_path_factory.mktemp("quick")
+    config = write_quick_config(folder / "config")
+    checkpoint = write_recipe_checkpoint(folder / "checkpoint", config, end_token_boost=-3.0)
+    return AlpamayoR1.from_pretrained(checkpoint)
 
 
 @pytest.fixture(params=[1, 2], ids=["one thread", "two threads"])

@@ -1,0 +1,114 @@
+"""Features of images are reused exactly, and only for the same image."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from alpamayo_ros.model import AlpamayoR1
+from alpamayo_ros.model.features import CAPACITY, CameraFrame
+from alpamayo_ros.model.rollout import Rollout
+from alpamayo_ros.types import FRAME_OFFSETS_NS, STEP_NS, Snapshot
+
+T0_NS = 1_700_000_000_000_000_000
+STOP = 10
+
+
+@pytest.fixture(scope="module")
+def model(quick_model: AlpamayoR1) -> AlpamayoR1:
+    return quick_model
+
+
+def camera_frame(camera: int, stamp_ns: int) -> np.ndarray:
+    """A frame (64, 96, 3) that its camera and stamp alone determine."""
+    generator = np.random.default_rng([camera, stamp_ns])
+    return generator.integers(0, 256, (64, 96, 3)).astype(np.uint8)
+
+
+def snapshot(tick: int) -> Snapshot:
+    """The tick-th of a stream 0.1 s apart, on a straight at 8 m/s."""
+    t0_ns = T0_NS + tick * STEP_NS
+    stamps_ns = np.array([[t0_ns + offset for offset in FRAME_OFFSETS_NS]] * 4)
+    xyz = np.zeros((16, 3))
+    xyz[:, 0] = 0.8 * np.arange(-15, 1)
+    return Snapshot(
+        frames=tuple(
+            np.stack([camera_frame(camera, int(stamp_ns)) for stamp_ns in stamps_ns[0]])
+            for camera in range(4)
+        ),
+        camera_ids=(0, 1, 2, 6),
+        frame_stamps_ns=stamps_ns,
+        t0_ns=t0_ns,
+        ego_history_xyz=xyz,
+        ego_history_rot=np.tile(np.eye(3), (16, 1, 1)),
+    )
+
+
+def test_ten_plans_in_a_row_are_the_same_with_and_without_reuse(model: AlpamayoR1) -> None:
+    model.reset()
+    counts, reused = [], []
+    for tick in range(STOP):
+        before = model.features.encoded
+        reused.append(model.plan(snapshot(tick), max_new_tokens=8))
+        counts.append(model.features.encoded - before)
+    assert counts == [16] + [4] * (STOP - 1)
+    for tick in range(STOP):
+        model.reset()
+        alone = model.plan(snapshot(tick), max_new_tokens=8)
+        assert alone.token_ids == reused[tick].token_ids
+        np.testing.assert_allclose(alone.samples, reused[tick].samples, atol=1e-4, rtol=0)
+
+
+def test_six_samples_prefill_once(model: AlpamayoR1, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    prefill = Rollout.prefill
+
+    def counted(self: Rollout, *args: object) -> torch.Tensor:
+        calls.append(1)
+        return prefill(self, *args)
+
+    monkeypatch.setattr(Rollout, "prefill", counted)
+    model.plan(snapshot(0), num_samples=6, max_new_tokens=4)
+    assert len(calls) == 1
+
+
+def frame(camera: int, stamp_ns: int, seed: int = 0) -> CameraFrame:
+    rgb = np.random.default_rng(seed).integers(0, 256, (64, 96, 3)).astype(np.uint8)
+    return CameraFrame(camera, stamp_ns, rgb)
+
+
+def encoded(model: AlpamayoR1, *frames: CameraFrame) -> int:
+    """How many of the frames were encoded anew."""
+    before = model.features.encoded
+    with torch.no_grad():
+        model.features.encode(frames, lambda: None)
+    return model.features.encoded - before
+
+
+def test_another_camera_stamp_or_content_is_encoded_anew(model: AlpamayoR1) -> None:
+    model.reset()
+    assert encoded(model, frame(0, 5)) == 1
+    assert encoded(model, frame(0, 5)) == 0
+    assert encoded(model, frame(1, 5), frame(0, 6), frame(0, 5, seed=1)) == 3
+
+
+def test_an_array_that_was_overwritten_is_encoded_anew(model: AlpamayoR1) -> None:
+    model.reset()
+    once = frame(0, 5)
+    assert encoded(model, once) == 1
+    once.rgb[0, 0, 0] ^= 255
+    assert encoded(model, once) == 1
+
+
+def test_reset_forgets(model: AlpamayoR1) -> None:
+    encoded(model, frame(0, 5))
+    model.reset()
+    assert encoded(model, frame(0, 5)) == 1
+
+
+def test_the_oldest_features_go_when_there_are_too_many(model: AlpamayoR1) -> None:
+    model.reset()
+    encoded(model, *(frame(0, stamp_ns) for stamp_ns in range(CAPACITY + 1)))
+    assert encoded(model, frame(0, 1)) == 0
+    assert encoded(model, frame(0, 0)) == 1
