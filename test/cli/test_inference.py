@@ -1,0 +1,172 @@
+"""alpamayo_inference: one JSON object, or one line saying what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from alpamayo_ros.cli.common import UsageError, write_json
+from alpamayo_ros.cli.inference import as_json, main
+from alpamayo_ros.demo.small_model import load_demo_model
+from alpamayo_ros.model.recipe import write_recipe_checkpoint
+from alpamayo_ros.sensing.fake import fake_snapshot
+from alpamayo_ros.types import Plan
+from test.model.golden import (
+    TINY_CHECKPOINT,
+    TRAJECTORY_ATOL_M,
+    YAW_ATOL_RAD,
+    load_rollout,
+    write_stand_in_tokenizer,
+)
+
+ROOT = Path(__file__).parents[2]
+KEYS = [
+    *("waypoints", "samples", "chosen", "spread", "reasoning", "token_ids", "truncated"),
+    *("finite", "seed", "device", "dtype", "model", "run_id", "timing_ms"),
+]
+
+
+def run(capsys: pytest.CaptureFixture, *arguments: str) -> dict:
+    """What the program prints, on the CPU."""
+    assert main(["--device", "cpu", *arguments]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_demo_is_planned_without_any_option(capsys: pytest.CaptureFixture) -> None:
+    written = run(capsys)
+    assert list(written) == KEYS
+    assert np.shape(written["waypoints"]) == (64, 3)
+    assert np.shape(written["samples"]) == (1, 64, 3)
+    assert written["finite"] is True
+    assert written["model"].startswith("demo-")
+    assert (written["device"], written["dtype"], written["seed"]) == ("cpu", "float32", 0)
+
+
+def test_the_program_and_python_plan_alike(capsys: pytest.CaptureFixture) -> None:
+    written = run(capsys, "--seed", "3", "--num-samples", "2", "--max-new-tokens", "8")
+    plan = load_demo_model().plan(fake_snapshot(3), num_samples=2, seed=3, max_new_tokens=8)
+    assert written["token_ids"] == [list(ids) for ids in plan.token_ids]
+    np.testing.assert_allclose(written["samples"], plan.samples, atol=1e-5)
+    assert written["waypoints"] == written["samples"][written["chosen"]]
+
+
+def test_every_run_has_its_own_id(capsys: pytest.CaptureFixture) -> None:
+    assert run(capsys, "--greedy")["run_id"] != run(capsys, "--greedy")["run_id"]
+
+
+@pytest.fixture(scope="module")
+def golden_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("golden")
+    write_recipe_checkpoint(folder / "model", TINY_CHECKPOINT, 4.9)
+    write_stand_in_tokenizer(folder / "tokenizer")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["ends", "three_samples"])
+def test_a_golden_case_passes_through_the_program(golden_folder: Path, name: str) -> None:
+    golden = load_rollout(name)
+    golden.snapshot.save(golden_folder / "snapshot.npz")
+    np.save(golden_folder / "noise.npy", golden.arrays["noise"])
+    output = golden_folder / "plan.json"
+    files = {option: str(golden_folder / file) for option, file in [
+        ("--model", "model"), ("--tokenizer", "tokenizer"), ("--snapshot", "snapshot.npz"),
+        ("--noise", "noise.npy"), ("--output", "plan.json")]}  # fmt: skip
+    options = [part for pair in files.items() for part in pair]
+    arguments = ["--device", "cpu", "--greedy", "--max-new-tokens", "16", *options]
+    assert main(arguments) == 0
+    written = json.loads(output.read_text())
+    assert written["token_ids"] == [list(row) for row in golden.expected_tokens]
+    samples = np.array(written["samples"])
+    assert len(samples) == golden.num_samples  # as many as the noise has
+    error = np.abs(samples[..., :2] - golden.arrays["pred_xyz"][..., :2]).max()
+    assert error <= TRAJECTORY_ATOL_M
+    assert np.abs(samples[..., 2] - golden.expected_yaw).max() <= YAW_ATOL_RAD
+
+
+def test_tokens_from_a_file_are_the_reasoning(
+    capsys: pytest.CaptureFixture, tmp_path: Path
+) -> None:
+    end = 640 + 1024 + 12  # traj_future_start of the small model
+    np.save(tmp_path / "tokens.npy", np.array([[300, end, -1], [301, 302, end]], np.int32))
+    written = run(capsys, "--tokens", str(tmp_path / "tokens.npy"))
+    assert written["token_ids"] == [[300, end], [301, 302, end]]
+
+
+def test_inference_py_at_the_root_is_the_same_program() -> None:
+    result = subprocess.run(
+        [sys.executable, "inference.py", "--seed", "0", "--device", "cpu"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"CUDA_VISIBLE_DEVICES": ""},
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    written = json.loads(result.stdout)
+    expected = load_demo_model().plan(fake_snapshot(0), seed=0)
+    np.testing.assert_allclose(written["samples"], expected.samples, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--nonsense"], "unrecognized arguments: --nonsense"),
+        (["--seed", "x"], "argument --seed: invalid int value: 'x'"),
+        (["--seed", "-1"], "--seed must be >= 0, got -1"),
+        (["--dtype", "float16"], "argument --dtype: invalid choice: 'float16'"),
+        (["--device", "tpu"], "device 'tpu' is not known; use auto, cpu, cuda:0 or npu:0"),
+        (["--model", "/no/such"], "model folder /no/such: there is no such folder"),
+        (["--snapshot", "/no/such.npz"], "snapshot /no/such.npz: there is no such file"),
+        (["--noise", "/no/such.npy"], "--noise /no/such.npy: there is no such file"),
+        (["--tokens", __file__], f"--tokens {__file__} is no .npy file"),
+        (["--temperature", "0"], "temperature must be in (0, 100], got 0.0"),
+        (["--greedy", "--top-p", "0.5"], "--greedy does not sample: leave out --temperature and"),
+        (["--num-samples", "0"], "num_samples must be 1 to 64, got 0"),
+        (["--output", "/no/such/folder/x.json"], "--output /no/such/folder/x.json cannot be"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(
+    capsys: pytest.CaptureFixture, arguments: list[str], message: str
+) -> None:
+    if "--device" not in arguments:
+        arguments = ["--device", "cpu", *arguments]
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+
+
+def test_a_mistake_of_ours_is_not_taken_for_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*args: object) -> None:
+        raise ValueError("shapes do not match")
+
+    monkeypatch.setattr("alpamayo_ros.sensing.fake.fake_snapshot", broken)
+    with pytest.raises(ValueError, match="shapes do not match"):
+        main(["--device", "cpu"])
+
+
+def test_numbers_that_are_not_finite_become_null(capsys: pytest.CaptureFixture) -> None:
+    samples = np.zeros((1, 64, 3), np.float32)
+    samples[0, 5, 1] = np.nan
+    plan = Plan(
+        t0_ns=0, samples=samples, actions=np.zeros((1, 64, 2), np.float32), chosen=0, z_m=0.0,
+        v0_m_s=0.0, reasoning="", token_ids=((1,),), truncated=(False,), spread_m=0.0, seed=0,
+        model_id="", device="cpu", dtype="float32",
+    )  # fmt: skip
+    write_json(as_json(plan), None)
+    written = json.loads(capsys.readouterr().out)
+    assert written["finite"] is False
+    assert written["waypoints"][5][1] is None
+
+
+def test_a_file_that_cannot_be_written_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be written: Is a directory"):
+        write_json({}, str(tmp_path))

@@ -1,0 +1,104 @@
+"""The built-in small model: the same architecture, small, and only by its name."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from alpamayo_ros.demo import small_model, small_tokenizer
+from alpamayo_ros.demo.small_model import FOLDER, load_demo_model
+from alpamayo_ros.model import AlpamayoR1, ModelError
+from alpamayo_ros.model.images import model_size
+from alpamayo_ros.model.recipe import write_recipe_checkpoint
+from alpamayo_ros.sensing.fake import fake_snapshot
+
+MAX_PARAMETERS = 9_000_000
+
+
+@pytest.fixture(scope="module")
+def model() -> AlpamayoR1:
+    return load_demo_model()
+
+
+def test_it_is_small(model: AlpamayoR1) -> None:
+    assert sum(p.numel() for p in model.network.parameters()) <= MAX_PARAMETERS
+
+
+@pytest.mark.parametrize("size", [(320, 576), (1080, 1920), (720, 1280)])
+def test_a_wide_frame_becomes_128_by_224(model: AlpamayoR1, size: tuple) -> None:
+    assert model_size(*size, *model.pixel_limits) == (128, 224)
+
+
+def test_its_identity_begins_with_demo(model: AlpamayoR1) -> None:
+    assert model.model_id.startswith("demo-")
+
+
+def test_plans_are_finite_and_their_reasoning_ends_by_itself(model: AlpamayoR1) -> None:
+    end = model.config.special_ids["traj_future_start"]
+    for seed in range(3):
+        plan = model.plan(fake_snapshot(seed), seed=seed, max_new_tokens=64)
+        assert plan.finite
+        assert len(plan.token_ids[0]) < 64
+        assert plan.token_ids[0].count(end) == 1
+
+
+def test_two_loads_plan_alike(model: AlpamayoR1) -> None:
+    plan, again = (m.plan(fake_snapshot(1)) for m in (model, load_demo_model()))
+    assert plan.token_ids == again.token_ids
+    np.testing.assert_allclose(plan.samples, again.samples, atol=1e-5, rtol=0)
+
+
+def test_weights_in_its_folder_are_loaded_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "small_model"
+    shutil.copytree(FOLDER, folder)
+    write_recipe_checkpoint(tmp_path / "other", FOLDER, salt="other")
+    shutil.copyfile(tmp_path / "other" / "model.safetensors", folder / "model.safetensors")
+    monkeypatch.setattr(small_model, "FOLDER", folder)
+    loaded = load_demo_model()
+    assert loaded.model_id.startswith("demo-small_model@")
+    plan = loaded.plan(fake_snapshot(0), greedy=True, max_new_tokens=2)
+    expected = AlpamayoR1.from_pretrained(tmp_path / "other", FOLDER).plan(
+        fake_snapshot(0), greedy=True, max_new_tokens=2
+    )
+    np.testing.assert_array_equal(plan.samples, expected.samples)
+
+
+def test_an_unknown_device_is_refused() -> None:
+    with pytest.raises(ModelError, match="device 'tpu' is not known"):
+        load_demo_model(device="tpu")
+
+
+def test_the_tokenizer_is_the_one_its_sentences_make() -> None:
+    made = small_tokenizer.with_added_tokens(small_tokenizer.make_tokenizer())
+    assert made == (FOLDER / "tokenizer.json").read_text(encoding="utf-8")
+
+
+def test_ids_of_tokenizer_and_configuration_join_without_a_gap() -> None:
+    tokenizer = json.loads((FOLDER / "tokenizer.json").read_text())
+    ids = sorted([*tokenizer["model"]["vocab"].values(), *(t["id"] for t in
+                  tokenizer["added_tokens"])])  # fmt: skip
+    config = json.loads((FOLDER / "config.json").read_text())
+    assert ids == list(range(config["traj_token_start_idx"]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Slow down because the vehicle ahead is slower in 25 m.",
+        "Turn left onto De La Cruz Boulevard in 40m",
+        "Grüße, 東京!",
+    ],
+)
+def test_any_text_survives_the_tokenizer(model: AlpamayoR1, text: str) -> None:
+    assert model.tokenizer.decode(model.tokenizer.encode(text)) == text
+
+
+def test_a_driving_sentence_is_about_a_token_a_word(model: AlpamayoR1) -> None:
+    words = "Keep the lane because the road bends to the left."
+    assert len(model.tokenizer.encode(words)) == len(words.split()) + 1  # and the full stop

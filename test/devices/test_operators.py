@@ -1,0 +1,103 @@
+"""The plain operators against slow arithmetic in float64: they judge the fused ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from alpamayo_ros.devices.operators import Operators, operators_for
+
+OPERATORS = operators_for("cpu")
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def slow_attention(query, key, value, seen) -> np.ndarray:
+    """One query row at a time; seen(batch, row, column) says what may be seen."""
+    batch, heads, rows, width = query.shape
+    group = heads // key.shape[1]
+    out = np.zeros(query.shape)
+    for b in range(batch):
+        for h in range(heads):
+            for row in range(rows):
+                k = key[b, h // group].double().numpy()
+                scores = k @ query[b, h, row].double().numpy() / np.sqrt(width)
+                visible = [c for c in range(len(k)) if seen(b, row, c)]
+                mass = np.exp(scores[visible] - scores[visible].max())
+                out[b, h, row] = mass / mass.sum() @ value[b, h // group, visible].double().numpy()
+    return out
+
+
+@pytest.mark.parametrize(("heads", "kv_heads"), [(4, 4), (6, 2), (4, 1)])
+def test_attention_to_everything(heads: int, kv_heads: int) -> None:
+    query, key, value = random(2, heads, 3, 8), random(2, kv_heads, 7, 8), random(2, kv_heads, 7, 8)
+    expected = slow_attention(query, key, value, lambda b, row, column: True)
+    got = OPERATORS.attention(query, key, value)
+    np.testing.assert_allclose(got.numpy(), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(("heads", "kv_heads"), [(4, 4), (6, 2)])
+def test_causal_attention(heads: int, kv_heads: int) -> None:
+    query, key, value = random(1, heads, 6, 8), random(1, kv_heads, 6, 8), random(1, kv_heads, 6, 8)
+    expected = slow_attention(query, key, value, lambda b, row, column: column <= row)
+    got = OPERATORS.attention(query, key, value, causal=True)
+    np.testing.assert_allclose(got.numpy(), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(("heads", "kv_heads"), [(4, 4), (6, 2)])
+def test_a_mask_is_true_where_a_key_is_seen_and_differs_by_sample(heads, kv_heads) -> None:
+    query, key, value = random(2, heads, 3, 8), random(2, kv_heads, 7, 8), random(2, kv_heads, 7, 8)
+    mask = torch.ones(2, 1, 1, 7, dtype=torch.bool)
+    mask[0, ..., 2:5] = False
+    expected = slow_attention(query, key, value, lambda b, row, column: bool(mask[b, 0, 0, column]))
+    got = OPERATORS.attention(query, key, value, mask=mask)
+    np.testing.assert_allclose(got.numpy(), expected, atol=1e-5)
+
+
+def test_rms_norm_divides_by_the_root_of_the_mean_square() -> None:
+    x, weight = random(3, 5), random(5, seed=1)
+    wide = x.double().numpy()
+    expected = wide / np.sqrt((wide**2).mean(-1, keepdims=True) + 1e-6) * weight.double().numpy()
+    np.testing.assert_allclose(OPERATORS.rms_norm(x, weight, 1e-6).numpy(), expected, atol=1e-6)
+
+
+def test_rms_norm_of_a_float32_residual_has_the_type_of_the_weights() -> None:
+    x, weight = random(3, 5), random(5, seed=1).bfloat16()
+    assert OPERATORS.rms_norm(x, weight, 1e-6).dtype == torch.bfloat16
+
+
+def test_add_rms_norm_is_the_norm_of_the_sum_and_keeps_the_residuals_type() -> None:
+    x, residual, weight = random(3, 5).bfloat16(), random(3, 5, seed=1), random(5, seed=2)
+    normed, total = OPERATORS.add_rms_norm(x, residual, weight, 1e-6)
+    torch.testing.assert_close(total, x.float() + residual, rtol=0, atol=0)
+    torch.testing.assert_close(normed, OPERATORS.rms_norm(total, weight, 1e-6), rtol=0, atol=0)
+
+
+def test_rotary_turns_pairs_of_the_two_halves() -> None:
+    x, angle = random(2, 3, 6), random(3, 3, seed=1)
+    cos, sin = (torch.cat([f(angle), f(angle)], -1) for f in (torch.cos, torch.sin))
+    turned = OPERATORS.rotary(x, cos, sin)
+    pairs = torch.complex(x[..., :3], x[..., 3:]) * torch.polar(torch.ones_like(angle), angle)
+    expected = torch.cat([pairs.real, pairs.imag], -1)
+    torch.testing.assert_close(turned, expected, atol=1e-6, rtol=0)
+
+
+def test_swiglu_gates_the_second_half_by_the_first() -> None:
+    gate, up = random(4, 3), random(4, 3, seed=1)
+    expected = gate / (1 + torch.exp(-gate)) * up
+    got = OPERATORS.swiglu(torch.cat([gate, up], -1))
+    torch.testing.assert_close(got, expected, atol=1e-6, rtol=0)
+
+
+def test_the_euler_step_keeps_a_float32_state() -> None:
+    x, velocity = random(2, 4), random(2, 4, seed=1).bfloat16()
+    stepped = OPERATORS.euler_step(x, torch.tensor(0.25), velocity)
+    assert stepped.dtype == torch.float32
+    torch.testing.assert_close(stepped, x + 0.25 * velocity.float())
+
+
+def test_the_table_is_the_plain_one_on_cpu_and_cuda() -> None:
+    assert operators_for("cpu") == operators_for("cuda:0") == Operators()
