@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from alpamayo_ros.devices.operators import Operators
 from alpamayo_ros.model.configuration import VisionConfig
-from alpamayo_ros.model.language import Rotary
+from alpamayo_ros.model.language import Rotary, empty_embedding
 
 LAYER_NORM_EPS = 1e-6
 ROPE_THETA = 10000.0
@@ -127,7 +127,7 @@ class VisionModel(nn.Module):
         super().__init__()
         self.config = config
         self.patch_embed = PatchEmbed(config)
-        self.pos_embed = nn.Embedding(config.num_position_embeddings, config.hidden_size)
+        self.pos_embed = empty_embedding(config.num_position_embeddings, config.hidden_size)
         self.blocks = nn.ModuleList(VisionBlock(config, operators) for _ in range(config.depth))
         self.merger = PatchMerger(config, norm_after_joining=False)
         self.deepstack_merger_list = nn.ModuleList(
