@@ -21,7 +21,7 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 from alpamayo_ros.ros import qos
 from alpamayo_ros.ros.messages import time_message
 
-CLOCK_HZ = 100.0
+CLOCK_HZ = 40.0  # as `ros2 bag play --clock` does
 PEER_POLL_S = 0.02
 
 

@@ -97,6 +97,7 @@ def run_node_on_bag(
     log: Path,
     domain_id: int,
     rate: float = 1.0,
+    loops: int = 1,
     on_progress: Callable[[float, int], None] | None = None,
     executable: list[str] | None = None,
 ) -> BagRun:
@@ -105,6 +106,8 @@ def run_node_on_bag(
     Args:
         remaps: the node's input (such as "~/input/odometry") to the bag's topic.
         domain_id: ROS_DOMAIN_ID of node and player.
+        rate: bag seconds per second.
+        loops: how often the bag is played; from one to the next the clock jumps back.
         on_progress: gets bag seconds played and plans received.
         executable: the node's program; None is this installation's.
 
@@ -126,6 +129,7 @@ def run_node_on_bag(
             bag,
             list(remaps.values()),
             rate,
+            loops,
             on_progress or (lambda played_s, plans: None),
         )
     finally:
@@ -138,6 +142,7 @@ def _run(
     bag: Path,
     topics: list[str],
     rate: float,
+    loops: int,
     on_progress: Callable[[float, int], None],
 ) -> BagRun:
     listener = Listener(context)
@@ -147,9 +152,10 @@ def _run(
         if not player.wait_for_listeners(CONNECT_S):
             raise NodeFailedError(_story(process, "the node does not listen to all topics"))
         start_ns = player.span.start_ns
-        player.play(
-            rate, lambda log_ns: on_progress((log_ns - start_ns) / 1e9, len(listener.plans))
-        )
+        for _ in range(loops):
+            player.play(
+                rate, lambda log_ns: on_progress((log_ns - start_ns) / 1e9, len(listener.plans))
+            )
         wait_until(lambda: _quiet(listener), END_S)
         on_progress(player.span.duration_s, len(listener.plans))
         if not process.alive():

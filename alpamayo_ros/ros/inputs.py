@@ -9,7 +9,6 @@ from functools import partial
 
 import numpy as np
 from nav_msgs.msg import Odometry
-from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.node import Node
 from sensor_msgs.msg import CompressedImage, Image
 from std_msgs.msg import String
@@ -17,6 +16,7 @@ from std_msgs.msg import String
 from alpamayo_ros.ros import qos
 from alpamayo_ros.ros.messages import stamp_ns
 from alpamayo_ros.ros.parameters import NodeSettings
+from alpamayo_ros.ros.side_node import SideNode
 from alpamayo_ros.sensing.images import MalformedImageError, compressed_encoding
 from alpamayo_ros.sensing.navigation import Navigation
 from alpamayo_ros.sensing.sampler import Sampler, Selection
@@ -30,8 +30,7 @@ class Inputs:
         self._node = node
         self._wake = wake
         self._lock = threading.Lock()
-        self._group = MutuallyExclusiveCallbackGroup()
-        self._subscriptions: list = []
+        self._side: SideNode | None = None
         self.sampler = Sampler()
         self.navigation = Navigation()
         self.received: collections.Counter[str] = collections.Counter()  # by role and odometry
@@ -40,32 +39,28 @@ class Inputs:
 
     def subscribe(self, settings: NodeSettings) -> None:
         """Start to listen."""
-        node = self._node
+        side = self._side = SideNode(self._node, "inputs")
         for role in CAMERA_ROLES:
             topic = f"~/input/{role}/image"
             if settings.transports[role] == "compressed":
-                self._listen(
-                    CompressedImage,
-                    f"{topic}/compressed",
-                    partial(self._on_compressed, role),
-                    qos.IMAGES,
-                )
+                on_compressed = partial(self._on_compressed, role)
+                side.listen(CompressedImage, f"{topic}/compressed", on_compressed, qos.IMAGES)
             else:
-                self._listen(Image, topic, partial(self._on_image, role), qos.IMAGES)
-        self._listen(Odometry, "~/input/odometry", self._on_odometry, qos.ODOMETRY)
-        self._listen(
+                side.listen(Image, topic, partial(self._on_image, role), qos.IMAGES)
+        side.listen(Odometry, "~/input/odometry", self._on_odometry, qos.ODOMETRY)
+        side.listen(
             String,
             "~/input/navigation",
             lambda message: self.set_navigation(message.data),
             qos.NAVIGATION,
         )
-        node.get_logger().debug(f"listening on {len(self._subscriptions)} topics")
+        side.start()
 
     def unsubscribe(self) -> None:
         """Stop listening and forget what was heard."""
-        for subscription in self._subscriptions:
-            self._node.destroy_subscription(subscription)
-        self._subscriptions.clear()
+        if self._side is not None:
+            self._side.close()
+            self._side = None
         self.reset()
 
     def apply(self, settings: NodeSettings) -> None:
@@ -127,13 +122,6 @@ class Inputs:
         with self._lock:
             self.malformed[name] += 1
             self.last_malformed = detail
-
-    def _listen(self, kind: type, topic: str, callback: Callable, profile: object) -> None:
-        self._subscriptions.append(
-            self._node.create_subscription(
-                kind, topic, callback, profile, callback_group=self._group
-            )
-        )
 
     def _on_image(self, role: str, message: Image) -> None:
         frame = Frame(

@@ -7,8 +7,13 @@ import re
 import signal
 import sys
 import threading
+import traceback
+from typing import TYPE_CHECKING
 
-EXECUTOR_THREADS = 5  # lifecycle, inputs, timers, and two for services
+if TYPE_CHECKING:
+    from rclpy.executors import SingleThreadedExecutor
+
+    from alpamayo_ros.ros.node import AlpamayoNode
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -22,14 +27,19 @@ def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     _parser().parse_args(remove_ros_args(["alpamayo_node", *argv])[1:])
     stopping = threading.Event()
+
+    def stop(number: int, _: object) -> None:
+        stopping.set()
+        signal.signal(number, signal.SIG_DFL)  # asked twice, the process ends at once
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
+        signal.signal(number, stop)
     return _spin(argv, stopping)
 
 
 def _spin(argv: list[str], stopping: threading.Event) -> int:
     import rclpy
-    from rclpy.executors import MultiThreadedExecutor
+    from rclpy.executors import SingleThreadedExecutor
     from rclpy.signals import SignalHandlerOptions
 
     from alpamayo_ros.devices.device import prepare_environment
@@ -48,17 +58,24 @@ def _spin(argv: list[str], stopping: threading.Event) -> int:
     except (ParameterError, RuntimeError) as error:  # rcl raises RuntimeErrors for bad files
         rclpy.shutdown()
         return _fail(error)
-    executor = MultiThreadedExecutor(EXECUTOR_THREADS)
+    executor = SingleThreadedExecutor()
     executor.add_node(node)
     try:
         while not stopping.is_set():
-            executor.spin_once(timeout_sec=0.2)
+            _spin_once(executor, node)
     finally:
         node.end()
         executor.shutdown(timeout_sec=1.0)
         node.destroy_node()
         rclpy.shutdown()
     return 0
+
+
+def _spin_once(executor: SingleThreadedExecutor, node: AlpamayoNode) -> None:
+    try:
+        executor.spin_once(timeout_sec=0.2)
+    except Exception:  # of one callback; the others go on
+        node.get_logger().error(traceback.format_exc(), throttle_duration_sec=1.0)
 
 
 def _fail(error: Exception) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import concurrent.futures
 import gc
 import threading
+import time
 import traceback
 from collections.abc import Callable
 
 from rcl_interfaces.msg import SetParametersResult
-from rclpy.callback_groups import MutuallyExclusiveCallbackGroup, ReentrantCallbackGroup
 from rclpy.clock import Clock, ClockChange, ClockType, JumpThreshold, TimeJump
 from rclpy.duration import Duration
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
@@ -26,6 +26,7 @@ from alpamayo_ros.ros.loop import PlanningLoop, one_line
 from alpamayo_ros.ros.outputs import Outputs, Reports
 from alpamayo_ros.ros.parameter_table import ParameterError
 from alpamayo_ros.ros.parameters import NodeSettings
+from alpamayo_ros.ros.side_node import SideNode
 from alpamayo_ros.ros.statistics import Statistics
 from alpamayo_ros.sensing.blackbox import BlackBox
 from alpamayo_ros.types import Refusal
@@ -38,8 +39,8 @@ TICK_PERIOD_S = 0.1
 class AlpamayoNode(LifecycleNode):
     """Four cameras and odometry in, a driving plan out.
 
-    Callback groups: lifecycle and parameters (the default one), inputs, timers, services; the
-    executor has a thread for each, so that loading a model delays no status and no image.
+    Its executor, single-threaded, serves lifecycle, parameters and /clock. Inputs and services have
+    a side node each, status and watchdog a thread: loading a model or a long decision delays none.
 
     Raises:
         ParameterError: a parameter is unknown or not allowed.
@@ -51,6 +52,7 @@ class AlpamayoNode(LifecycleNode):
         self.settings = NodeSettings.read(self)
         self._state = "unconfigured"
         self._transition = threading.Lock()
+        self._ending = False  # the process ends: no transition starts any more
         self._statistics = Statistics()
         self._inputs = Inputs(self, self._on_input)
         self._outputs: Outputs | None = None
@@ -59,13 +61,12 @@ class AlpamayoNode(LifecycleNode):
         self._loop: PlanningLoop | None = None
         self._reports = Reports(self)
         self._reporter = Reporter(name)
-        self._steady = Clock(clock_type=ClockType.STEADY_TIME)  # ticks while a bag is paused
-        self._timer_group = MutuallyExclusiveCallbackGroup()
-        self._timer(REPORT_PERIOD_S, lambda: self._report(with_diagnostics=True))
-        self._timer(TICK_PERIOD_S, self._tick)
-        self._serve("reset", self._on_reset)
-        self._serve("plan_once", self._on_plan_once)
-        self._serve("save_snapshot", self._on_save_snapshot)
+        self._side = SideNode(self, "services")
+        self._side.serve(Trigger, "~/reset", self._on_reset)
+        self._side.serve(Trigger, "~/plan_once", self._on_plan_once)
+        self._side.serve(Trigger, "~/save_snapshot", self._on_save_snapshot)
+        self._ended = threading.Event()
+        self._housekeeping = threading.Thread(target=self._keep_house, name="house", daemon=True)
         self._jumps = self.get_clock().create_jump_callback(
             JumpThreshold(
                 min_forward=None,  # a gap is seen by its stamps
@@ -75,10 +76,11 @@ class AlpamayoNode(LifecycleNode):
             post_callback=self._on_jump,
         )
         self.add_on_set_parameters_callback(self._on_set_parameters)
-        self._report()
+        self._side.start()
+        self._housekeeping.start()
         if parameters.value_of(self, "autostart"):
-            # In the default group, so that no lifecycle service cuts in.
-            self._autostart = self.create_timer(0.0, self._on_autostart, clock=self._steady)
+            steady = Clock(clock_type=ClockType.STEADY_TIME)  # sim time may stand still
+            self._autostart = self.create_timer(0.0, self._on_autostart, clock=steady)
 
     # Lifecycle
 
@@ -107,14 +109,24 @@ class AlpamayoNode(LifecycleNode):
         return self._guarded("error", self._release)
 
     def end(self) -> None:
-        """Shut down from whatever state the node is in; called once, by the process."""
+        """Shut down from whatever state the node is in; called once, by the process.
+
+        Not by a lifecycle transition: rclpy refuses one while another runs, and a signal may come
+        while the model is being loaded. It waits for that, and starts nothing after it.
+        """
+        self._ending = True
         if self._state != "finalized":
-            self.trigger_shutdown()
+            self._guarded("shutdown", self._shutdown)
+        self._ended.set()
+        self._housekeeping.join()
+        self._side.close()
         self._jumps.unregister()
 
     def _guarded(self, name: str, transition: Callable[[], None]) -> TransitionCallbackReturn:
         """Run a transition; rclpy would swallow its exception without a word."""
         with self._transition:
+            if self._ending and name != "shutdown":
+                return FAILURE
             try:
                 transition()
             except (ModelError, DeviceError, ParameterError) as error:
@@ -240,10 +252,23 @@ class AlpamayoNode(LifecycleNode):
                 loop.apply(self.settings)
         return result
 
-    def _tick(self) -> None:
-        loop = self._loop
-        if loop is not None:
-            loop.tick()
+    def _keep_house(self) -> None:
+        """Watchdog several times a second, status and diagnostics once; on wall time."""
+        next_report_s = time.monotonic()
+        while not self._ended.wait(TICK_PERIOD_S):
+            due = time.monotonic() >= next_report_s
+            next_report_s += REPORT_PERIOD_S if due else 0.0
+            self._look_after(due)
+
+    def _look_after(self, report_is_due: bool) -> None:
+        try:
+            loop = self._loop
+            if loop is not None:
+                loop.tick()
+            if report_is_due:
+                self._report(with_diagnostics=True)
+        except Exception:  # a report that fails must not end the watchdog
+            self.get_logger().error(traceback.format_exc(), throttle_duration_sec=10.0)
 
     # Services
 
@@ -285,14 +310,6 @@ class AlpamayoNode(LifecycleNode):
             return _answer(response, False, one_line(error))
 
     # Helpers
-
-    def _timer(self, period_s: float, callback: Callable[[], None]) -> None:
-        self.create_timer(period_s, callback, callback_group=self._timer_group, clock=self._steady)
-
-    def _serve(self, name: str, callback: Callable) -> None:
-        # A waiting plan_once holds a thread of the executor, so others may enter beside it.
-        group = ReentrantCallbackGroup()
-        self.create_service(Trigger, f"~/{name}", callback, callback_group=group)
 
     def _report(self, with_diagnostics: bool = False) -> None:
         planner, loop = self._planner, self._loop

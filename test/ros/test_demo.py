@@ -1,4 +1,4 @@
-"""`alpamayo_demo` as a user calls it, on a short drive: the real node, a real bag, real pictures."""
+"""`alpamayo_demo` as a user calls it, on a short drive: real node, real bag, real pictures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from alpamayo_ros.demo.drive import Drive
 from alpamayo_ros.demo.recording import ODOMETRY_TOPIC, record_drive
-from alpamayo_ros.ros.bag_run import plan_stamp_ns, run_node_on_bag, waypoints_in_ego_frame
+from alpamayo_ros.ros.bag_run import plan_stamp_ns, run_node_on_bag
 from alpamayo_ros.ros.messages import stamp_ns
 from alpamayo_ros.ros.node_process import config_file
 from alpamayo_ros.types import CAMERA_ROLES, STEP_NS
@@ -92,23 +92,29 @@ def test_a_wrong_use_is_one_line_and_code_2(tmp_path, arguments, words):
     assert "Traceback" not in result.stderr
 
 
-def test_plans_of_a_played_bag_carry_its_stamps_poses_and_speeds(tmp_path, domain_id):
-    """With camera phases of their own and a drive whose truth is known."""
+@pytest.fixture(scope="module")
+def looped(tmp_path_factory, domain_id):
+    """A drive with camera phases, played twice to one node."""
+    folder = tmp_path_factory.mktemp("looped")
     phases = {"cross_left": 7, "cross_right": 13, "front_tele": 31}
-    recording = record_drive(tmp_path / "bag", seed=5, duration_s=5.0, phases_ms=phases)
+    recording = record_drive(folder / "bag", seed=5, duration_s=4.0, phases_ms=phases)
+    inputs = {f"~/input/{r}/image/compressed": recording.image_topics[r] for r in CAMERA_ROLES}
     run = run_node_on_bag(
         recording.path,
         config_file("demo.yaml"),
-        {
-            **{f"~/input/{r}/image/compressed": recording.image_topics[r] for r in CAMERA_ROLES},
-            "~/input/odometry": ODOMETRY_TOPIC,
-        },
-        tmp_path / "node.log",
+        {**inputs, "~/input/odometry": ODOMETRY_TOPIC},
+        folder / "node.log",
         domain_id,
+        loops=2,
     )
     assert run.exit_code == 0
+    return recording, run
+
+
+def test_plans_of_a_played_bag_carry_its_stamps_poses_and_speeds(looped):
+    recording, run = looped
+    drive = Drive(recording.seed)
     assert run.plans
-    drive = Drive(5)
     for plan in run.plans:
         t0_ns = plan_stamp_ns(plan)
         assert (t0_ns - recording.start_ns) % STEP_NS == 0  # a front_wide stamp: no phase
@@ -118,4 +124,18 @@ def test_plans_of_a_played_bag_carry_its_stamps_poses_and_speeds(tmp_path, domai
         assert plan.ego_speed == pytest.approx(state.speed_m_s, abs=0.05)
         assert len(plan.waypoints) == 64
         assert stamp_ns(plan.waypoints[-1].time_from_start) == 64 * STEP_NS
-        assert np.hypot(*waypoints_in_ego_frame(plan)[0, :2]) < 0.1 * state.speed_m_s + 0.1
+
+
+def test_a_bag_that_loops_is_planned_on_again_and_alike(looped):
+    """The clock jumps back: buffers are cleared, planning resumes, equal t0s give equal plans."""
+    _, run = looped
+    stamps = [plan_stamp_ns(plan) for plan in run.plans]
+    backward = [k for k in range(1, len(stamps)) if stamps[k] < stamps[k - 1]]
+    assert len(backward) == 1, stamps
+    first = {plan_stamp_ns(plan): plan for plan in run.plans[: backward[0]]}
+    second = {plan_stamp_ns(plan): plan for plan in run.plans[backward[0] :]}
+    both = set(first) & set(second)
+    assert both
+    for t0_ns in both:
+        assert first[t0_ns].waypoints == second[t0_ns].waypoints
+        assert first[t0_ns].reasoning == second[t0_ns].reasoning
