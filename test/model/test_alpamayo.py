@@ -256,6 +256,7 @@ class TestBfloat16:
         states: list[torch.dtype] = []
         residuals: dict[str, set[torch.dtype]] = {"LanguageModel": set(), "Expert": set()}
         results: set[torch.dtype] = set()
+        rotations: dict[str, set[torch.dtype]] = {"LanguageModel": set(), "Expert": set()}
         actions, run = Rollout.actions, Decoder.run
 
         def recorded_actions(self: Rollout, *args: object) -> torch.Tensor:
@@ -264,6 +265,7 @@ class TestBfloat16:
         def recorded_run(self: Decoder, embeddings: torch.Tensor, *args: object,
                          **rest: object) -> torch.Tensor:  # fmt: skip
             residuals[type(self).__name__].add(embeddings.dtype)
+            rotations[type(self).__name__].add(args[0].cos.dtype)
             result = run(self, embeddings, *args, **rest)
             results.add(result.dtype)
             return result
@@ -274,5 +276,6 @@ class TestBfloat16:
         assert set(states) == {torch.float32}
         assert len(states) == 11
         assert residuals == {"LanguageModel": {torch.bfloat16}, "Expert": {torch.float32}}
+        assert rotations == residuals
         assert results == {torch.bfloat16}
         assert plan.samples.dtype == np.float32

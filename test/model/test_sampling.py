@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from alpamayo_ros.model import ModelError
-from alpamayo_ros.model.sampling import draw_chance, forced, greedy, nucleus
+from alpamayo_ros.model.sampling import _nucleus_index, draw_chance, forced, greedy, nucleus
 
 
 def slow_choice(logits: np.ndarray, u: float, temperature: float, top_p: float) -> int:
@@ -53,6 +53,19 @@ def test_tied_tokens_go_to_the_lower_id_first() -> None:
     for u, expected in ((0.0, 0), (0.5001, 1500), (0.9999, 2999)):
         assert nucleus(np.array([[u]]), 1.0, 1.0)(0, logits) == [expected]
     assert nucleus(np.array([[0.9999]]), 1.0, 0.49999)(0, logits) == [1499]
+
+
+def test_ties_at_the_border_of_the_candidates_are_decided_by_id() -> None:
+    # 1000 tokens above 2000 equal ones: topk returns any 24 of these, the set wants the first.
+    logits = torch.zeros(1, 3000)
+    logits[0, 2000:] = 1.0
+    mass = np.exp(1.0) * 1000
+    top_p = (mass + 5.5) / (mass + 2000)  # the 1000, and 6 of the equal ones
+    assert nucleus(np.array([[1 - 1e-9]]), 1.0, top_p)(0, logits) == [5]
+
+
+def test_a_cumulative_mass_that_equals_u_does_not_exceed_it() -> None:
+    assert _nucleus_index(np.array([0.5, 0.25, 0.25]), 0.5, 1.0) == 1
 
 
 def test_masked_tokens_are_never_taken() -> None:
