@@ -72,7 +72,6 @@ def euler_step(x: Tensor, dt: Tensor, velocity: Tensor) -> Tensor:
 class Operators:
     """One device's table."""
 
-    name: str = "torch"
     attention: Callable[..., Tensor] = attention
     rms_norm: Callable[[Tensor, Tensor, float], Tensor] = rms_norm
     add_rms_norm: Callable[[Tensor, Tensor, Tensor, float], tuple[Tensor, Tensor]] = add_rms_norm

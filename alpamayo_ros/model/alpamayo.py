@@ -266,13 +266,14 @@ class AlpamayoR1:
             raise ModelError(f"max_new_tokens must be 1 to {MAX_NEW_TOKENS}, got {max_new_tokens}")
         waypoints = self.config.action_space.waypoints
         chance = sampling.draw_chance(seed, snapshot.t0_ns, num_samples, max_new_tokens, waypoints)
-        choose = sampling.nucleus(chance.uniforms, temperature, top_p)
-        if greedy:
-            choose = sampling.greedy
         if tokens is not None:
             tokens = checked_tokens(tokens, num_samples, self.config.vocab_size)
             choose = sampling.forced(tokens)
             max_new_tokens = tokens.shape[1]
+        elif greedy:
+            choose = sampling.greedy
+        else:
+            choose = sampling.nucleus(chance.uniforms, temperature, top_p)
         if noise is None:
             noise = chance.noise
         return _Choices(choose, checked_noise(noise, num_samples, waypoints), max_new_tokens)

@@ -46,7 +46,7 @@ class CameraLayout:
 
 @dataclass(frozen=True, eq=False)
 class Prompt:
-    """Token ids with their positions; immutable, shared by decisions."""
+    """Token ids with their positions. Shared by decisions, so nobody writes into it."""
 
     ids: np.ndarray  # int64 (P,)
     positions: np.ndarray  # int64 (3, P): time, height, width
@@ -67,12 +67,14 @@ class Prompt:
 
 
 class PromptBuilder:
-    """Builds prompts and remembers the templates of the layouts it has seen."""
+    """Builds prompts; the same arguments give the same object again."""
 
     def __init__(self, config: ModelConfig, tokenizer: TextTokenizer) -> None:
         self._config = config
         self._tokenizer = tokenizer
+        # One layout and a few navigation texts are in use at a time.
         self._template = functools.lru_cache(maxsize=8)(self._make_template)
+        self._routed = functools.lru_cache(maxsize=8)(self._make_routed)
 
     def build(self, cameras: Sequence[CameraLayout], navigation: str = "") -> Prompt:
         """The prompt for four frames of each camera, with placeholders for the history.
@@ -85,10 +87,7 @@ class PromptBuilder:
                 f"the navigation text has {len(navigation)} characters, at most "
                 f"{MAX_NAVIGATION_CHARACTERS} are allowed"
             )
-        before, after = self._template(tuple(cameras))
-        route = self._pieces("<|route_start|>", (navigation,), "<|route_end|>")
-        ids = before + (route if navigation else []) + after
-        return self._prompt(ids, [c.grid for c in cameras for _ in range(FRAMES_PER_CAMERA)])
+        return self._routed(tuple(cameras), navigation)
 
     def question(self, cameras: Sequence[CameraLayout], text: str) -> Prompt:
         """Version 1.5's prompt for a question about the images; it holds no history."""
@@ -97,7 +96,13 @@ class PromptBuilder:
             *self._pieces("<|question_start|>", (text,), "<|question_end|>"),
             *self._closing("<|answer_start|>"),
         ]
-        return self._prompt(ids, [c.grid for c in cameras for _ in range(FRAMES_PER_CAMERA)])
+        return self._prompt(ids, tuple(cameras))
+
+    def _make_routed(self, cameras: tuple[CameraLayout, ...], navigation: str) -> Prompt:
+        """The template with the navigation text, if there is one, in its place."""
+        before, after = self._template(cameras)
+        route = self._pieces("<|route_start|>", (navigation,), "<|route_end|>")
+        return self._prompt(before + (route if navigation else []) + after, cameras)
 
     def _make_template(self, cameras: tuple[CameraLayout, ...]) -> tuple[list[int], list[int]]:
         """The ids before and after the place of the navigation text."""
@@ -146,8 +151,9 @@ class PromptBuilder:
             ids.append(self._tokenizer.special(piece))
         return ids + (self._tokenizer.encode(text) if text else [])
 
-    def _prompt(self, token_ids: list[int], grids: list[Grid]) -> Prompt:
+    def _prompt(self, token_ids: list[int], cameras: tuple[CameraLayout, ...]) -> Prompt:
         ids = np.array(token_ids, np.int64)
+        grids = [camera.grid for camera in cameras for _ in range(FRAMES_PER_CAMERA)]
         image_indices = np.flatnonzero(ids == self._config.backbone.image_token_id)
         positions = multimodal_positions(len(ids), image_indices, grids)
         history = np.flatnonzero(ids == self._tokenizer.special("<|traj_history|>"))

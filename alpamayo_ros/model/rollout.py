@@ -6,6 +6,7 @@ last, and not at all in the flow.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -46,6 +47,7 @@ class Rollout:
         self.end_token = config.special_ids["traj_future_start"]
         self.end_of_text = end_of_text
         self._cache: KeyValueCache | None = None
+        self._prompt_tables = functools.lru_cache(maxsize=4)(self._make_prompt_tables)
         weight = network.vlm.lm_head.weight
         self._device, self._dtype = str(weight.device), weight.dtype
 
@@ -67,13 +69,11 @@ class Rollout:
         It runs once, whatever the number of samples, and is copied.
         """
         model = self.network.vlm.model.language_model
-        indices = torch.from_numpy(prompt.image_indices).to(self._device)
+        indices, rotary = self._prompt_tables(prompt)
         embeddings = model.embed_tokens(torch.from_numpy(ids).to(self._device))
-        embeddings = embeddings.index_copy_(0, indices, features.tokens)[None]
-        positions = torch.from_numpy(prompt.positions)[:, None]
-        rotary = rotary_table(positions, model.config, self._device, self._dtype)
+        embeddings = embeddings.index_copy_(0, indices, features.tokens)
         states = model.run(
-            embeddings,
+            embeddings[None],
             rotary,
             cache.first_row(),
             start=0,
@@ -163,6 +163,13 @@ class Rollout:
 
         x = torch.from_numpy(noise).to(self._device)
         return integrate(x, times, velocity_at, self.operators.euler_step, on_step)
+
+    def _make_prompt_tables(self, prompt: Prompt) -> tuple[Tensor, Rotary]:
+        """Where the images' tokens stand, and the rotary table; uploaded once a prompt."""
+        positions = torch.from_numpy(prompt.positions)[:, None]
+        text = self.config.backbone.text
+        rotary = rotary_table(positions, text, self._device, self._dtype)
+        return torch.from_numpy(prompt.image_indices).to(self._device), rotary
 
     def _logits(self, states: Tensor) -> Tensor:
         """Logits float32 (B, V) after the last of states (B, S, hidden), no trajectory bins."""
