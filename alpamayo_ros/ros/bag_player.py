@@ -22,6 +22,7 @@ from alpamayo_ros.ros import qos
 from alpamayo_ros.ros.messages import time_message
 
 CLOCK_HZ = 40.0  # as `ros2 bag play --clock` does
+CLOCK_LEAD_S = 0.2
 PEER_POLL_S = 0.02
 
 
@@ -113,6 +114,9 @@ class BagPlayer:
             stop: ends playing early when set.
         """
         stop = stop or threading.Event()
+        # Before its first /clock a node's time is 0, and what comes then cannot be dated.
+        self._clock.publish(ClockMessage(clock=time_message(self.span.start_ns)))
+        stop.wait(CLOCK_LEAD_S)
         start_s = time.monotonic()
         for log_ns, topic, data in self._messages_and_ticks():
             due_s = start_s + (log_ns - self.span.start_ns) / 1e9 / rate

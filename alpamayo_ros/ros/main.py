@@ -25,7 +25,11 @@ def main(argv: list[str] | None = None) -> int:
     from rclpy.utilities import remove_ros_args
 
     argv = sys.argv[1:] if argv is None else argv
-    _parser().parse_args(remove_ros_args(["alpamayo_node", *argv])[1:])
+    try:
+        own = remove_ros_args(["alpamayo_node", *argv])[1:]
+    except Exception as error:  # rcl's argument and YAML errors share no class
+        return _fail(error)
+    _parser().parse_args(own)
     stopping = threading.Event()
 
     def stop(number: int, _: object) -> None:
@@ -48,11 +52,8 @@ def _spin(argv: list[str], stopping: threading.Event) -> int:
     from alpamayo_ros.ros.node import AlpamayoNode
     from alpamayo_ros.ros.parameter_table import ParameterError
 
-    try:
-        # Our own handlers: rclpy's would end the context before the last empty path is out.
-        rclpy.init(args=["alpamayo_node", *argv], signal_handler_options=SignalHandlerOptions.NO)
-    except Exception as error:  # rcl's argument and YAML errors share no class
-        return _fail(error)
+    # Our own handlers: rclpy's would end the context before the last empty path is out.
+    rclpy.init(args=["alpamayo_node", *argv], signal_handler_options=SignalHandlerOptions.NO)
     try:
         node = AlpamayoNode()
     except (ParameterError, RuntimeError) as error:  # rcl raises RuntimeErrors for bad files

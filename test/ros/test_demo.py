@@ -94,14 +94,16 @@ def test_a_wrong_use_is_one_line_and_code_2(tmp_path, arguments, words):
 
 @pytest.fixture(scope="module")
 def looped(tmp_path_factory, domain_id):
-    """A drive with camera phases, played twice to one node."""
+    """A drive with camera phases, played twice to one node that plans once a second."""
     folder = tmp_path_factory.mktemp("looped")
     phases = {"cross_left": 7, "cross_right": 13, "front_tele": 31}
     recording = record_drive(folder / "bag", seed=5, duration_s=4.0, phases_ms=phases)
     inputs = {f"~/input/{r}/image/compressed": recording.image_topics[r] for r in CAMERA_ROLES}
+    slow = folder / "slow.yaml"  # a node that is never busy takes the same t0s in both rounds
+    slow.write_text(config_file("demo.yaml").read_text() + "    planning.max_rate_hz: 1.0\n")
     run = run_node_on_bag(
         recording.path,
-        config_file("demo.yaml"),
+        slow,
         {**inputs, "~/input/odometry": ODOMETRY_TOPIC},
         folder / "node.log",
         domain_id,
