@@ -15,6 +15,7 @@ from alpamayo_ros.demo.moments import ShownPlan, make_moments
 from alpamayo_ros.demo.recording import DriveRecording, RecordingError, record_drive
 from alpamayo_ros.demo.report import write_report
 from alpamayo_ros.demo.summary import Decision, Moment, Summary
+from alpamayo_ros.msg import DrivingPlan
 from alpamayo_ros.types import CAMERA_ROLES, HISTORY_POSES, STEP_S
 
 WRITES = ("bag", "summary.json", "report.html", "node.log", "front.png", "above.png")
@@ -83,7 +84,7 @@ def _demo(options: argparse.Namespace) -> int:
         seconds_from_first_window=recording.duration_s - FIRST_WINDOW_S - STEP_S,
         model_id=run.status.model_id,
         device=run.status.device,
-        bag=recording.path.name,
+        bag=f"a synthetic drive, seed {recording.seed}",
     )
     moments = make_moments(recording, plans, options.moments)
     _write(output, summary, moments)
@@ -115,7 +116,7 @@ def _remaps(recording: DriveRecording) -> dict[str, str]:
     return {**remaps, "~/input/odometry": recording.odometry_topic}
 
 
-def _shown(recording: DriveRecording, message) -> ShownPlan:
+def _shown(recording: DriveRecording, message: DrivingPlan) -> ShownPlan:
     from alpamayo_ros.ros.bag_run import plan_stamp_ns, waypoints_in_ego_frame
 
     t0_ns = plan_stamp_ns(message)
