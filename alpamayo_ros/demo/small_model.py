@@ -1,4 +1,4 @@
-"""The built-in small model: Alpamayo-R1's architecture at 8 M parameters, for demo and tests.
+"""The built-in small model: Alpamayo-R1's architecture at 7 M parameters, for demo and tests.
 
 It is loaded only when a user asks for the model "demo": it must never drive a car because a
 setting was forgotten. Until the folder holds trained weights they come from a fixed recipe: the
@@ -20,7 +20,9 @@ from alpamayo_ros.model.tokenizer import TextTokenizer
 
 FOLDER = Path(__file__).parent / "small_model"
 PREFIX = "demo-"  # of the model's identity, whatever its weights are
-END_TOKEN_BOOST = -3.0  # ends the reasoning of the untrained weights after a few tokens
+# With these numbers the reasoning of the untrained weights ends after 1 to 7 tokens.
+SALT = "small"
+END_TOKEN_BOOST = -4.0
 
 
 def load_demo_model(device: str = "cpu", dtype: torch.dtype | str = torch.float32) -> AlpamayoR1:
@@ -38,6 +40,6 @@ def load_demo_model(device: str = "cpu", dtype: torch.dtype | str = torch.float3
     except DeviceError as error:
         raise ModelError(str(error)) from None
     config = load_config(FOLDER)
-    network = recipe_network(config, device, weight_type, END_TOKEN_BOOST)
+    network = recipe_network(config, device, weight_type, END_TOKEN_BOOST, SALT)
     tokenizer = TextTokenizer.load(FOLDER, config)
     return AlpamayoR1(network, config, tokenizer, f"{PREFIX}untrained", device, weight_type)
