@@ -13,6 +13,7 @@ from alpamayo_ros.demo.small_model import load_demo_model
 from alpamayo_ros.devices.device import resolve_device
 from alpamayo_ros.model import AlpamayoR1, ModelError
 from alpamayo_ros.model.images import resize_frame
+from alpamayo_ros.model.memory import require_memory
 from alpamayo_ros.planning.gate import GateLimits, judge
 from alpamayo_ros.sensing.fake import fake_snapshot
 from alpamayo_ros.sensing.images import MalformedImageError, centre_crop, decode
@@ -48,12 +49,15 @@ class Decision:
     verdict: Verdict
 
 
-def load_model(path: str, tokenizer_path: str, device: str, dtype: str) -> AlpamayoR1:
+def load_model(
+    path: str, tokenizer_path: str, device: str, dtype: str, settings: PlannerSettings
+) -> AlpamayoR1:
     """Load a checkpoint folder, or the built-in small model when path is "demo".
 
     Args:
         device: auto, cpu, cuda:N or npu:N.
         dtype: float32, bfloat16, or auto: float32 on the CPU, bfloat16 elsewhere.
+        settings: how many samples and tokens the device must have room for.
 
     Raises:
         ModelError, DeviceError: what is wrong with the folder, its tensors or the device; one line.
@@ -68,9 +72,9 @@ def load_model(path: str, tokenizer_path: str, device: str, dtype: str) -> Alpam
         dtype = "float32" if device == "cpu" else "bfloat16"
     if path == DEMO:
         return load_demo_model(device=device, dtype=dtype)
-    return AlpamayoR1.from_pretrained(
-        path, tokenizer=tokenizer_path or None, device=device, dtype=dtype
-    )
+    tokenizer = tokenizer_path or None
+    require_memory(path, tokenizer, device, dtype, settings.num_samples, settings.max_new_tokens)
+    return AlpamayoR1.from_pretrained(path, tokenizer=tokenizer, device=device, dtype=dtype)
 
 
 class Planner:

@@ -154,7 +154,11 @@ class AlpamayoNode(LifecycleNode):
             self.get_logger().warning("DEMO MODEL: it must not drive a car")
         self.get_logger().info(f"loading {settings.model_path or '(no model.path)'} ...")
         model = load_model(
-            settings.model_path, settings.tokenizer_path, settings.device, settings.dtype
+            settings.model_path,
+            settings.tokenizer_path,
+            settings.device,
+            settings.dtype,
+            settings.planner,
         )
         self._planner = Planner(model, settings.planner)
         self._warm_up_s = self._planner.warm_up()

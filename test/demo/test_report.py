@@ -91,7 +91,7 @@ def test_it_asks_nothing_from_elsewhere(page):
 def test_reasoning_is_shown_as_text_and_never_as_markup(page):
     assert "<script" not in page
     assert REASONING + " [cut off]" in parsed(page).text
-    assert "Plans on the bag synthetic <drive>" in parsed(page).text
+    assert "Plans on synthetic <drive>" in parsed(page).text
 
 
 def test_its_tags_are_closed(page):

@@ -7,18 +7,13 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import torch
 
-from alpamayo_ros.devices.device import prepare_environment
+from alpamayo_ros.model import AlpamayoR1
+from alpamayo_ros.model.recipe import write_recipe_checkpoint
 
-prepare_environment()
-
-import torch  # noqa: E402 - after its environment
-
-from alpamayo_ros.model import AlpamayoR1  # noqa: E402
-from alpamayo_ros.model.recipe import write_recipe_checkpoint  # noqa: E402
-
-from .golden import TINY_CHECKPOINT, write_stand_in_tokenizer  # noqa: E402
-from .quick import write_quick_config  # noqa: E402
+from .golden import TINY_CHECKPOINT, write_stand_in_tokenizer
+from .quick import write_quick_config
 
 
 @pytest.fixture(scope="session", autouse=True)
