@@ -32,7 +32,11 @@ REFERENCE_ROLE = "front_wide"  # its stamps are the candidates for t0
 SNAPSHOT_SCHEMA = 1
 
 
-class InvalidSnapshotError(ValueError):
+class UserError(ValueError):
+    """Something that whoever runs the program can mend. One line: what is wrong and what to do."""
+
+
+class InvalidSnapshotError(UserError):
     """A snapshot, or the file of one, does not hold what the model needs."""
 
 

@@ -13,15 +13,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from alpamayo_ros.devices.device import DeviceError, prepare_environment
-from alpamayo_ros.types import InvalidSnapshotError
+from alpamayo_ros.devices.device import prepare_environment
+from alpamayo_ros.types import UserError
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
 
 
-class UsageError(ValueError):
-    """Something a user can mend, in one line."""
+class UsageError(UserError):
+    """Arguments that do not go together, or name what is not there."""
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -37,20 +37,11 @@ def run(command: Callable[[Sequence[str] | None], int], argv: Sequence[str] | No
     prepare_environment()
     try:
         return command(argv)
-    except ValueError as error:
-        if not isinstance(error, _mendable()):
-            raise
+    except (UserError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return USAGE_ERROR
     except KeyboardInterrupt:
         return INTERRUPTED
-
-
-def _mendable() -> tuple[type[Exception], ...]:
-    """The package's own errors, which a user can mend. Imports torch, so only after an error."""
-    from alpamayo_ros.model.errors import ModelError
-
-    return UsageError, DeviceError, ModelError, InvalidSnapshotError
 
 
 def write_json(values: dict[str, Any], output: str | None) -> None:

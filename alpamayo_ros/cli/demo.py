@@ -5,17 +5,27 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import cv2
 import numpy as np
 from tqdm import tqdm
 
+from alpamayo_ros.cli.common import OneLineParser, UsageError, run
 from alpamayo_ros.demo.moments import ShownPlan, make_moments
-from alpamayo_ros.demo.recording import DriveRecording, RecordingError, record_drive
+from alpamayo_ros.demo.recording import DriveRecording, record_drive
 from alpamayo_ros.demo.report import write_report
 from alpamayo_ros.demo.summary import Decision, Moment, Summary
 from alpamayo_ros.msg import DrivingPlan
+from alpamayo_ros.ros.bag_run import (
+    BagRun,
+    NodeFailedError,
+    plan_stamp_ns,
+    run_node_on_bag,
+    waypoints_in_ego_frame,
+)
+from alpamayo_ros.ros.node_process import DomainLease, config_file
 from alpamayo_ros.types import CAMERA_ROLES, HISTORY_POSES, STEP_S
 
 WRITES = ("bag", "summary.json", "report.html", "node.log", "front.png", "above.png")
@@ -23,75 +33,65 @@ FIRST_WINDOW_S = (HISTORY_POSES - 1) * STEP_S  # odometry needs longer than the 
 SHORTEST_S = 3.0
 
 
-class DemoError(ValueError):
-    """Something that the user can mend; one line."""
-
-
-def main(argv: list[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run the demo; 0 when the node planned and ended well, 1 when not, 2 for a wrong use."""
-    options = _parser().parse_args(argv)
-    from alpamayo_ros.ros.bag_player import BagError
-    from alpamayo_ros.ros.bag_run import NodeFailedError
+    return run(_command, argv)
 
+
+def _command(argv: Sequence[str] | None) -> int:
+    options = _parser().parse_args(argv)
     try:
         return _demo(options)
-    except (DemoError, RecordingError, BagError, OSError) as error:
-        print(f"alpamayo_demo: {error}", file=sys.stderr)
-        return 2
     except NodeFailedError as error:
-        print(f"alpamayo_demo: {error}", file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("alpamayo_demo: interrupted", file=sys.stderr)
-        return 130
 
 
 def _demo(options: argparse.Namespace) -> int:
-    from alpamayo_ros.ros.bag_run import run_node_on_bag
-    from alpamayo_ros.ros.node_process import DomainLease, config_file
-
-    if options.duration < SHORTEST_S:
-        raise DemoError(f"--duration {options.duration:g}: at least {SHORTEST_S:g} s are needed")
+    if not options.duration >= SHORTEST_S:
+        raise UsageError(f"--duration {options.duration:g}: at least {SHORTEST_S:g} s are needed")
     params_file = options.params_file or config_file("demo.yaml")
     if params_file is None or not params_file.is_file():
-        raise DemoError(f"--params-file {params_file}: there is no such file")
+        raise UsageError(f"--params-file {params_file}: there is no such file")
     output = _fresh(options.output)
     print(f"recording {options.duration:g} s of a synthetic drive, seed {options.seed}")
     recording = record_drive(output / "bag", options.seed, options.duration)
-
     print(f"starting the node; its log is {output / 'node.log'}")
-    with (
-        tqdm(total=options.duration, unit="s", desc="playing", disable=None) as bar,
-        DomainLease(options.domain_id) as lease,
-    ):
+    outcome = _play(recording, params_file, output / "node.log", options.domain_id)
+    plans = [_shown(recording, message) for message in outcome.plans]
+    status = outcome.status
+    summary = Summary(
+        decisions=tuple(plan.decision for plan in plans),
+        refused=dict(zip(status.refusal_reasons, map(int, status.refusal_counts))),
+        seconds_from_first_window=recording.duration_s - FIRST_WINDOW_S - STEP_S,
+        model_id=status.model_id,
+        device=status.device,
+        bag=f"a synthetic drive, seed {recording.seed}",
+    )
+    _write(output, summary, make_moments(recording, plans, options.moments))
+    _tell(output, summary)
+    if outcome.exit_code != 0:
+        print(f"error: the node ended with {outcome.exit_code}", file=sys.stderr)
+    return 0 if plans and outcome.exit_code == 0 else 1
 
-        def show(played_s: float, plans: int) -> None:
-            bar.n = round(min(played_s, options.duration), 1)
-            bar.set_postfix(plans=plans)
 
-        run = run_node_on_bag(
+def _play(recording: DriveRecording, params_file: Path, log: Path, domain_id: int | None) -> BagRun:
+    """Run the node on the bag, with a bar of bag seconds and plans."""
+    bar = tqdm(total=recording.duration_s, unit="s", desc="playing", disable=None)
+
+    def show(played_s: float, plans: int) -> None:
+        bar.n = round(min(played_s, recording.duration_s), 1)
+        bar.set_postfix(plans=plans)
+
+    with bar, DomainLease(domain_id) as lease:
+        return run_node_on_bag(
             recording.path,
             params_file,
             _remaps(recording),
-            output / "node.log",
+            log,
             lease.domain_id,
             on_progress=show,
         )
-    plans = [_shown(recording, message) for message in run.plans]
-    summary = Summary(
-        decisions=tuple(plan.decision for plan in plans),
-        refused=dict(zip(run.status.refusal_reasons, map(int, run.status.refusal_counts))),
-        seconds_from_first_window=recording.duration_s - FIRST_WINDOW_S - STEP_S,
-        model_id=run.status.model_id,
-        device=run.status.device,
-        bag=f"a synthetic drive, seed {recording.seed}",
-    )
-    moments = make_moments(recording, plans, options.moments)
-    _write(output, summary, moments)
-    _tell(output, summary)
-    if run.exit_code != 0:
-        print(f"alpamayo_demo: the node ended with {run.exit_code}", file=sys.stderr)
-    return 0 if plans and run.exit_code == 0 else 1
 
 
 def _fresh(output: Path) -> Path:
@@ -100,7 +100,7 @@ def _fresh(output: Path) -> Path:
     drafts = list(output.glob(".bag.draft-*"))  # of a demo that was killed
     ours = {*(output / name for name in WRITES), *drafts}
     if foreign := sorted(path.name for path in output.iterdir() if path not in ours):
-        raise DemoError(
+        raise UsageError(
             f"--output {output} holds {foreign[0]}, which no demo wrote: choose another folder"
         )
     for path in ours:
@@ -117,8 +117,6 @@ def _remaps(recording: DriveRecording) -> dict[str, str]:
 
 
 def _shown(recording: DriveRecording, message: DrivingPlan) -> ShownPlan:
-    from alpamayo_ros.ros.bag_run import plan_stamp_ns, waypoints_in_ego_frame
-
     t0_ns = plan_stamp_ns(message)
     stages_ms = dict(zip(message.stage_names, map(float, message.stage_times_ms)))
     decision_ms = stages_ms.pop("total")
@@ -152,16 +150,24 @@ def _tell(output: Path, summary: Summary) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = OneLineParser(
         prog="alpamayo_demo",
         description="Record a synthetic drive as a rosbag2, run the real node process on it in "
         "real time, and write the bag, summary.json, report.html and pictures.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("--output", type=Path, default=Path("out/demo"), help="folder to write")
-    parser.add_argument("--seed", type=int, default=0, help="fixes road, traffic and drive")
-    parser.add_argument("--duration", type=float, default=20.0, help="length of the drive in s")
-    parser.add_argument("--moments", type=int, default=12, help="decisions shown in the report")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("out/demo"),
+        help="folder to write (default: %(default)s)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="fixes road, traffic and drive (0)")
+    parser.add_argument(
+        "--duration", type=float, default=20.0, help="length of the drive in s (20)"
+    )
+    parser.add_argument(
+        "--moments", type=int, default=12, help="decisions shown in the report (12)"
+    )
     parser.add_argument(
         "--params-file",
         type=Path,

@@ -26,7 +26,7 @@ from alpamayo_ros.demo.cameras import Camera, default_rig
 from alpamayo_ros.demo.drive import MAX_DURATION_S, Drive
 from alpamayo_ros.demo.render import render
 from alpamayo_ros.demo.vehicle import VehicleState
-from alpamayo_ros.types import CAMERA_ROLES, REFERENCE_ROLE, STEP_NS
+from alpamayo_ros.types import CAMERA_ROLES, REFERENCE_ROLE, STEP_NS, UserError
 
 # Not a round number of seconds, nor exact in float64 seconds: so lossy handling of stamps shows.
 START_NS = 1_700_000_000_123_456_789
@@ -49,7 +49,7 @@ BAG_VERSION: Final = 8
 TYPES = get_typestore(Stores.ROS2_HUMBLE)
 
 
-class RecordingError(ValueError):
+class RecordingError(UserError):
     """A drive cannot be recorded as asked."""
 
 

@@ -14,11 +14,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+from alpamayo_ros.types import UserError
+
 KINDS = ("cpu", "cuda", "npu")
 DTYPES = ("float32", "bfloat16")
 
 
-class DeviceError(ValueError):
+class DeviceError(UserError):
     """A device or data type that cannot be had here; one line with the remedy."""
 
 

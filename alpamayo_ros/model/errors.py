@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from alpamayo_ros.types import UserError
 
-class ModelError(ValueError):
+
+class ModelError(UserError):
     """Something a user can mend: a folder, a tensor, a device, an argument. One line of text."""
 
 

@@ -20,13 +20,14 @@ from rosgraph_msgs.msg import Clock as ClockMessage
 
 from alpamayo_ros.ros import qos
 from alpamayo_ros.ros.messages import time_message
+from alpamayo_ros.types import UserError
 
 CLOCK_HZ = 40.0  # as `ros2 bag play --clock` does
 CLOCK_LEAD_S = 0.2
 PEER_POLL_S = 0.02
 
 
-class BagError(ValueError):
+class BagError(UserError):
     """A bag that cannot be played; one line."""
 
 

@@ -16,20 +16,17 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
-from alpamayo_ros.devices.device import DeviceError
-from alpamayo_ros.model import ModelError
 from alpamayo_ros.planning.planner import DEMO, Planner, load_model
 from alpamayo_ros.ros import parameters
 from alpamayo_ros.ros.diagnostics import Reporter
 from alpamayo_ros.ros.inputs import Inputs
 from alpamayo_ros.ros.loop import PlanningLoop, one_line
 from alpamayo_ros.ros.outputs import Outputs, Reports
-from alpamayo_ros.ros.parameter_table import ParameterError
 from alpamayo_ros.ros.parameters import NodeSettings
 from alpamayo_ros.ros.side_node import SideNode
 from alpamayo_ros.ros.statistics import Statistics
 from alpamayo_ros.sensing.blackbox import BlackBox
-from alpamayo_ros.types import Refusal
+from alpamayo_ros.types import Refusal, UserError
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
 REPORT_PERIOD_S = 1.0
@@ -129,7 +126,7 @@ class AlpamayoNode(LifecycleNode):
                 return FAILURE
             try:
                 transition()
-            except (ModelError, DeviceError, ParameterError) as error:
+            except UserError as error:
                 return self._refuse(name, str(error))
             except Exception as error:
                 self.get_logger().debug(traceback.format_exc())

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from alpamayo_ros.types import CAMERA_ROLES
+from alpamayo_ros.types import CAMERA_ROLES, UserError
 
 
-class ParameterError(ValueError):
+class ParameterError(UserError):
     """A parameter's name, type or value is not allowed; one line."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import cv2
 import numpy as np
 
-from alpamayo_ros.types import Frame
+from alpamayo_ros.types import Frame, UserError
 
 COMPRESSED = ("jpeg", "png")
 # Raw encoding to its channels and OpenCV's conversion to RGB (None: already RGB).
@@ -19,7 +19,7 @@ RAW: dict[str, tuple[int, int | None]] = {
 MAX_SIDE = 16_384  # an image larger than this is a damaged header, not a camera
 
 
-class MalformedImageError(ValueError):
+class MalformedImageError(UserError):
     """A frame's bytes are not the image its header speaks of."""
 
 
