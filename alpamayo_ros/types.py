@@ -30,6 +30,8 @@ CAMERA_ROLES = tuple(CAMERA_IDS)
 REFERENCE_ROLE = "front_wide"  # its stamps are the candidates for t0
 
 SNAPSHOT_SCHEMA = 1
+EXACT = 1e-6  # the last pose of a history is zero and identity, but for rounding
+ORTHOGONAL = 1e-3  # of rotations that went through float32
 
 
 class UserError(ValueError):
@@ -109,10 +111,25 @@ class Snapshot:
         require("frame_stamps_ns", self.frame_stamps_ns, np.int64, (cameras, FRAMES_PER_CAMERA))
         require("ego_history_xyz", self.ego_history_xyz, np.float64, (HISTORY_POSES, 3))
         require("ego_history_rot", self.ego_history_rot, np.float64, (HISTORY_POSES, 3, 3))
-        if not (
-            np.isfinite(self.ego_history_xyz).all() and np.isfinite(self.ego_history_rot).all()
-        ):
+        self._check_history()
+        for name, shape in (("t0_position", (3,)), ("t0_quaternion", (4,))):
+            value = getattr(self, name)
+            if value is not None:
+                require(name, value, np.float64, shape)
+                if not np.isfinite(value).all():
+                    raise InvalidSnapshotError(f"{name} is not finite")
+
+    def _check_history(self) -> None:
+        """The history is one of a rigid vehicle, seen from its last pose."""
+        xyz, rot = self.ego_history_xyz, self.ego_history_rot
+        if not (np.isfinite(xyz).all() and np.isfinite(rot).all()):
             raise InvalidSnapshotError("the ego history holds numbers that are not finite")
+        if np.abs(xyz[-1]).max() > EXACT or np.abs(rot[-1] - np.eye(3)).max() > EXACT:
+            raise InvalidSnapshotError(
+                "the ego history must be seen from its last pose, whose row is zero and identity"
+            )
+        if np.abs(rot @ rot.transpose(0, 2, 1) - np.eye(3)).max() > ORTHOGONAL:
+            raise InvalidSnapshotError("ego_history_rot holds matrices that are no rotations")
 
     def images(self) -> np.ndarray:
         """The frames as uint8 (cameras * 4, 3, H, W), camera-major, oldest first.
@@ -196,7 +213,7 @@ class Snapshot:
         return cls(
             frames=frames,
             camera_ids=camera_ids,
-            frame_stamps_ns=arrays["frame_stamps_ns"].astype(np.int64),
+            frame_stamps_ns=_integers(arrays["frame_stamps_ns"]),
             t0_ns=int(arrays["t0_ns"]),
             ego_history_xyz=arrays["ego_history_xyz"].astype(np.float64),
             ego_history_rot=arrays["ego_history_rot"].astype(np.float64),
@@ -206,6 +223,13 @@ class Snapshot:
             child_frame_id=text("child_frame_id"),
             navigation_text=text("navigation_text"),
         )
+
+
+def _integers(stamps_ns: np.ndarray) -> np.ndarray:
+    """Stamps as int64; float64 has lost the last 256 ns of them already."""
+    if not np.issubdtype(stamps_ns.dtype, np.integer):
+        raise InvalidSnapshotError(f"stamps must be whole nanoseconds, got {stamps_ns.dtype}")
+    return stamps_ns.astype(np.int64)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from alpamayo_ros.types import UserError
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
+TERMINATED = 143
 
 
 class UsageError(UserError):
@@ -35,6 +37,8 @@ class OneLineParser(argparse.ArgumentParser):
 def run(command: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None) -> int:
     """The exit code of a command; what a user can mend becomes one line on standard error."""
     prepare_environment()
+    # As Ctrl-C does: leave every block on the way out, so that no process is left behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     try:
         return command(argv)
     except (UserError, OSError) as error:

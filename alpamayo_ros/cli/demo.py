@@ -29,6 +29,7 @@ from alpamayo_ros.ros.node_process import DomainLease, config_file
 from alpamayo_ros.types import CAMERA_ROLES, HISTORY_POSES, STEP_S
 
 WRITES = ("bag", "summary.json", "report.html", "node.log", "front.png", "above.png")
+MARKER = ".alpamayo_demo"  # says that a folder is the demo's, to be written anew
 FIRST_WINDOW_S = (HISTORY_POSES - 1) * STEP_S  # odometry needs longer than the frames' 0.3 s
 SHORTEST_S = 3.0
 
@@ -96,14 +97,14 @@ def _play(recording: DriveRecording, params_file: Path, log: Path, domain_id: in
 
 def _fresh(output: Path) -> Path:
     """The output folder without what an earlier demo has written there; nothing else is touched."""
+    marker = output / MARKER
+    if output.exists() and not output.is_dir():
+        raise UsageError(f"--output {output} is no folder")
+    if output.is_dir() and any(output.iterdir()) and not marker.exists():
+        raise UsageError(f"--output {output} is not empty and not a demo's: choose another folder")
     output.mkdir(parents=True, exist_ok=True)
-    drafts = list(output.glob(".bag.draft-*"))  # of a demo that was killed
-    ours = {*(output / name for name in WRITES), *drafts}
-    if foreign := sorted(path.name for path in output.iterdir() if path not in ours):
-        raise UsageError(
-            f"--output {output} holds {foreign[0]}, which no demo wrote: choose another folder"
-        )
-    for path in ours:
+    marker.touch()
+    for path in [*(output / name for name in WRITES), *output.glob(".bag.draft-*")]:
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     return output
 

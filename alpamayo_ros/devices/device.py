@@ -8,6 +8,7 @@ name of a device is checked before torch sees it.
 from __future__ import annotations
 
 import ctypes.util
+import gc
 import importlib.util
 import os
 import re
@@ -144,3 +145,13 @@ def free_memory_bytes(device: str) -> int:
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
     raise DeviceError("/proc/meminfo does not say how much memory is available")
+
+
+def release_memory(device: str) -> None:
+    """Give memory that nothing uses any more back to a resolved device, for others to use."""
+    gc.collect()
+    kind = device.partition(":")[0]
+    if kind != "cpu":
+        import torch
+
+        getattr(torch, kind).empty_cache()

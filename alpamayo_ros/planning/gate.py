@@ -1,4 +1,8 @@
-"""Is this plan sane? One function a verdict, each failing closed: NaN is over every limit."""
+"""Is this plan sane? One function a verdict, each failing closed: NaN is over every limit.
+
+Whoever drives a plan follows its positions, so speeds and accelerations are judged by what the
+positions imply, and the model's own actions beside them.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ LATERAL_WINDOW = 5  # waypoints: 0.5 s
 LATERAL_MIN_SPEED_M_S = 2.0
 FOLDING_MIN_SPEED_M_S = 0.5
 BACKING_SPEED_M_S = -0.3  # an ego that already backs up may go on
+ROUNDING_M_S2 = 0.1  # float32 positions 400 m away, differentiated twice
 
 
 @dataclass(frozen=True)
@@ -57,10 +62,10 @@ def judge(plan: Plan, limits: GateLimits, odometry_speed_m_s: float) -> Verdict:
     actions = plan.actions[plan.chosen].astype(np.float64)
     checks: tuple[Callable[[], str | None], ...] = (
         lambda: start(waypoints, plan.v0_m_s, odometry_speed_m_s, limits),
-        lambda: folding(waypoints, plan.v0_m_s, limits),
+        lambda: folding(waypoints, actions, plan.v0_m_s, limits),
         lambda: reverse(waypoints, plan.v0_m_s, limits),
         lambda: lateral(waypoints, limits),
-        lambda: acceleration(actions, limits),
+        lambda: acceleration(waypoints, actions, limits),
         lambda: curvature(actions, limits),
         lambda: speed(waypoints, limits),
         lambda: truncated(plan),
@@ -95,14 +100,19 @@ def start(
     return None
 
 
-def folding(waypoints: np.ndarray, v0_m_s: float, limits: GateLimits) -> str | None:
-    """Heading and motion agree: the path does not fold over itself. Not asked of a reversing ego,
-    whose motion rightly runs against its heading."""
-    if v0_m_s <= BACKING_SPEED_M_S:
-        return None
+def folding(
+    waypoints: np.ndarray, actions: np.ndarray, v0_m_s: float, limits: GateLimits
+) -> str | None:
+    """Heading and motion agree: the path does not fold over itself.
+
+    An ego that backs up moves against its heading for as long as its actions keep it backing.
+    """
     motion = _motion(waypoints)
     slow = np.linalg.norm(motion, axis=1) <= FOLDING_MIN_SPEED_M_S * STEP_S  # NaN is not slow
     direction = np.arctan2(motion[:, 1], motion[:, 0])
+    if v0_m_s <= BACKING_SPEED_M_S:
+        speed_m_s = v0_m_s + (np.cumsum(actions[:, 0]) - actions[:, 0] / 2) * STEP_S
+        direction = np.where(speed_m_s < 0, direction + np.pi, direction)
     angle = np.abs(_wrap(waypoints[:, 2] - direction))
     worst = float(np.max(np.where(slow, 0.0, angle)))
     if worst <= limits.folding_rad:
@@ -124,21 +134,38 @@ def reverse(waypoints: np.ndarray, v0_m_s: float, limits: GateLimits) -> str | N
 
 
 def lateral(waypoints: np.ndarray, limits: GateLimits) -> str | None:
-    """Lateral acceleration, as a mean over 0.5 s, where the plan moves faster than 2 m/s."""
-    speed_m_s = segment_speeds_m_s(waypoints)
+    """Lateral acceleration, as a mean over 0.5 s, where the plan moves faster than 2 m/s.
+
+    Both of the turning heading and of the turning motion.
+    """
+    speed_m_s = np.abs(segment_speeds_m_s(waypoints))
+    motion = np.vstack([[speed_m_s[0], 0.0], _motion(waypoints)])
+    course = np.arctan2(motion[:, 1], motion[:, 0])
     yaw = np.concatenate([[0.0], waypoints[:, 2]])
-    across = speed_m_s * _wrap(np.diff(yaw)) / STEP_S
-    across = np.where(np.abs(speed_m_s) <= LATERAL_MIN_SPEED_M_S, 0.0, across)
-    mean = np.convolve(across, np.ones(LATERAL_WINDOW) / LATERAL_WINDOW, mode="valid")
-    worst = float(np.abs(mean).max())
+    worst = max(_worst_lateral(speed_m_s, angle) for angle in (yaw, course))
     if worst <= limits.lateral_m_s2:
         return None
     return f"lateral: {worst:.2f} m/s2 across over 0.5 s, limit {limits.lateral_m_s2:g} m/s2"
 
 
-def acceleration(actions: np.ndarray, limits: GateLimits) -> str | None:
-    """The model's accelerations lie in the checkpoint's own bounds."""
-    return _within("acceleration", actions[:, 0], limits.acceleration_m_s2, "m/s2")
+def _worst_lateral(speed_m_s: np.ndarray, angle_rad: np.ndarray) -> float:
+    """The largest mean over 0.5 s of speed (N,) times turn rate, of angles (N+1,)."""
+    across = speed_m_s * _wrap(np.diff(angle_rad)) / STEP_S
+    across = np.where(speed_m_s <= LATERAL_MIN_SPEED_M_S, 0.0, across)
+    mean = np.convolve(across, np.ones(LATERAL_WINDOW) / LATERAL_WINDOW, mode="valid")
+    return float(np.abs(mean).max())
+
+
+def acceleration(waypoints: np.ndarray, actions: np.ndarray, limits: GateLimits) -> str | None:
+    """The model's accelerations, and those between the waypoints, lie in the checkpoint's bounds.
+
+    The first segment is held against the ego's speed by `start`.
+    """
+    implied = np.diff(segment_speeds_m_s(waypoints)) / STEP_S
+    low, high = limits.acceleration_m_s2
+    return _within("acceleration", actions[:, 0], (low, high), "m/s2") or _within(
+        "acceleration: of the path", implied, (low - ROUNDING_M_S2, high + ROUNDING_M_S2), "m/s2"
+    )
 
 
 def curvature(actions: np.ndarray, limits: GateLimits) -> str | None:
@@ -166,7 +193,8 @@ def _within(name: str, values: np.ndarray, bounds: tuple[float, float], unit: st
     if low <= values.min() and values.max() <= high:
         return None
     worst = float(values[np.argmax(np.maximum(low - values, values - high))])
-    return f"{name}: {worst:.3f} {unit}, bounds {low:g} to {high:g} {unit}"
+    label = name if ":" in name else f"{name}:"
+    return f"{label} {worst:.3f} {unit}, bounds {low:g} to {high:g} {unit}"
 
 
 def _motion(waypoints: np.ndarray) -> np.ndarray:

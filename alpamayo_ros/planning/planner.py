@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from alpamayo_ros.demo.small_model import load_demo_model
-from alpamayo_ros.devices.device import resolve_device
+from alpamayo_ros.devices.device import release_memory, resolve_device
 from alpamayo_ros.model import AlpamayoR1, ModelError
 from alpamayo_ros.model.images import resize_frame
 from alpamayo_ros.model.memory import require_memory
 from alpamayo_ros.planning.gate import GateLimits, judge
 from alpamayo_ros.sensing.fake import fake_snapshot
-from alpamayo_ros.sensing.images import MalformedImageError, centre_crop, decode
+from alpamayo_ros.sensing.images import centre_crop, decode
 from alpamayo_ros.sensing.sampler import Selection
-from alpamayo_ros.types import CAMERA_ROLES, Frame, Plan, Snapshot, Verdict
+from alpamayo_ros.types import CAMERA_ROLES, Frame, Plan, Snapshot, UserError, Verdict
 
 DEMO = "demo"  # model.path that means the built-in small model
 CROP_ASPECT = 576 / 320  # of the images that the model was trained on
@@ -37,6 +37,16 @@ class PlannerSettings:
     max_new_tokens: int = 256
     crop: bool = False  # image.fit: crop
     gate: GateLimits = field(default_factory=GateLimits)
+
+
+class UnusableFrameError(UserError):
+    """A frame of a selection is no image that the model can see."""
+
+    def __init__(self, selection: Selection, role: str, frame: Frame, detail: str) -> None:
+        super().__init__(f"{role}: {detail}")
+        self.selection = selection
+        self.role = role
+        self.frame = frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +94,7 @@ class Planner:
         self.model = model
         self.settings = settings
         self._pool = ThreadPoolExecutor(DECODE_THREADS, thread_name_prefix="decode")
-        self._prepared: dict[tuple[str, int], np.ndarray] = {}
+        self._prepared: dict[int, tuple[Frame, np.ndarray]] = {}
 
     def decide(
         self,
@@ -95,7 +105,7 @@ class Planner:
         """Plan on a selection and judge the plan.
 
         Raises:
-            MalformedImageError: a frame's bytes are no image; its role is named.
+            UnusableFrameError: a frame's bytes are no image that fits the others.
             PlanCancelled: should_stop returned True.
         """
         start_s = time.perf_counter()
@@ -120,21 +130,27 @@ class Planner:
 
     def prepare(self, selection: Selection, navigation_text: str = "") -> Snapshot:
         """Decode and shrink each frame of a selection, once for all plans that use it."""
-        wanted = {
-            (role, frame.stamp_ns): frame
-            for role in CAMERA_ROLES
-            for frame in selection.frames[role]
+        frames = [(role, frame) for role in CAMERA_ROLES for frame in selection.frames[role]]
+        new = [(role, frame) for role, frame in frames if id(frame) not in self._prepared]
+        pixels = self._pool.map(lambda key: self._pixels(selection, *key), new)
+        prepared = {id(frame): (frame, rgb) for (_, frame), rgb in zip(new, pixels)}
+        # What the next t0 may use again is among these; everything else is forgotten. Frames are
+        # kept with their pixels, so that no other object gets their identity.
+        self._prepared = {
+            id(frame): prepared.get(id(frame)) or self._prepared[id(frame)] for _, frame in frames
         }
-        new = [key for key in wanted if key not in self._prepared]
-        pixels = self._pool.map(lambda key: self._pixels(key[0], wanted[key]), new)
-        self._prepared.update(zip(new, pixels))
-        # What the next t0 may use again is among these; everything else is forgotten.
-        self._prepared = {key: self._prepared[key] for key in wanted}
-        frames = {
-            role: tuple(self._prepared[role, frame.stamp_ns] for frame in selection.frames[role])
+        images = {
+            role: tuple(self._prepared[id(frame)][1] for frame in selection.frames[role])
             for role in CAMERA_ROLES
         }
-        return selection.snapshot(frames, navigation_text)
+        for role in CAMERA_ROLES:
+            sizes = [image.shape for image in images[role]]
+            for frame, size in zip(selection.frames[role], sizes):
+                if size != sizes[-1]:
+                    raise UnusableFrameError(
+                        selection, role, frame, "the size of its images has changed"
+                    )
+        return selection.snapshot(images, navigation_text)
 
     def plan(self, snapshot: Snapshot, should_stop: Callable[[], bool] | None = None) -> Plan:
         """Plan on a snapshot with the settings."""
@@ -151,13 +167,22 @@ class Planner:
             should_stop=should_stop,
         )
 
-    def warm_up(self) -> float:
-        """Plan twice on a made-up snapshot of the usual size; the second one's duration in s."""
+    def warm_up(self, should_stop: Callable[[], bool] | None = None) -> float:
+        """Plan twice on a made-up snapshot of the usual size; the second one's duration in s.
+
+        Raises:
+            ModelError: the plan holds numbers that are not finite: the weights are damaged.
+        """
         snapshot = fake_snapshot(0)
-        self.plan(snapshot)
+        plan = self.plan(snapshot, should_stop)
+        if not plan.finite:
+            raise ModelError(
+                f"{self.model.model_id} plans NaN on a sound snapshot: its weights are damaged, "
+                f"or {self.model.dtype} is too coarse for them"
+            )
         self.reset()
         start_s = time.perf_counter()
-        self.plan(snapshot)
+        self.plan(snapshot, should_stop)
         duration_s = time.perf_counter() - start_s
         self.reset()
         return duration_s
@@ -168,14 +193,17 @@ class Planner:
         self.model.reset()
 
     def close(self) -> None:
-        """End the decoding threads."""
+        """End the decoding threads and give the model's memory back to the device."""
         self._pool.shutdown(wait=True, cancel_futures=True)
+        device = self.model.device
+        del self.model
+        release_memory(device)
 
-    def _pixels(self, role: str, frame: Frame) -> np.ndarray:
+    def _pixels(self, selection: Selection, role: str, frame: Frame) -> np.ndarray:
         try:
             rgb = decode(frame)
-        except MalformedImageError as error:
-            raise MalformedImageError(f"{role}: {error}") from None
-        if self.settings.crop:
-            rgb = centre_crop(rgb, CROP_ASPECT)
-        return resize_frame(rgb, *self.model.pixel_limits)
+            if self.settings.crop:
+                rgb = centre_crop(rgb, CROP_ASPECT)
+            return resize_frame(rgb, *self.model.pixel_limits)
+        except UserError as error:
+            raise UnusableFrameError(selection, role, frame, str(error)) from None

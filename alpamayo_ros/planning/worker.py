@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from alpamayo_ros.model import PlanCancelled
 from alpamayo_ros.planning.planner import Decision
@@ -77,6 +78,10 @@ class PlanWorker:
         with self._delivery:
             self._generation += 1
         self._wake.set()
+
+    def exclusive(self) -> AbstractContextManager[bool]:
+        """While this is held nothing is delivered."""
+        return self._delivery
 
     def _run(self) -> None:
         while not self._stopping.is_set():

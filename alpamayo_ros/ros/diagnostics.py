@@ -24,6 +24,7 @@ class Reporter:
     def __init__(self, name: str) -> None:
         self._name = name
         self._received_before: dict[str, int] = {}
+        self._malformed_before: dict[str, int] = {}
         self._steady_before_s = time.monotonic()
 
     def status(
@@ -123,7 +124,7 @@ class Reporter:
         span_s = max(steady_s - self._steady_before_s, 1e-3)
         entries = []
         for name, newest_ns in inputs.newest_stamps_ns().items():
-            received = inputs.received[name]
+            received, malformed = inputs.received[name], inputs.malformed[name]
             rate_hz = max(received - self._received_before.get(name, 0), 0) / span_s
             self._received_before[name] = received
             age_s = (now_ns - newest_ns) / 1e9 if newest_ns is not None else None
@@ -134,14 +135,16 @@ class Reporter:
                 level, message = ERROR, "nothing received"
             elif age_s > INPUT_LATE_S:
                 level, message = ERROR, f"nothing new for {age_s:.1f} s"
-            elif inputs.malformed[name]:
-                level, message = WARN, inputs.last_malformed
+            elif malformed > self._malformed_before.get(name, 0):
+                level, message = WARN, inputs.malformed_detail[name]
             values = {
                 "received": received,
                 "rate [1/s]": f"{rate_hz:.1f}",
                 "age [s]": "" if age_s is None else f"{age_s:.3f}",
-                "malformed": inputs.malformed[name],
+                "malformed": malformed,
+                "duplicate or too late": inputs.sampler.unused[name],
             }
+            self._malformed_before[name] = malformed
             if name == "odometry" and inputs.sampler.twist_not_filled and level == OK:
                 level, message = WARN, "twist is zero while the pose moves: taken as not filled"
             label = name if name == "odometry" else f"camera {name}"

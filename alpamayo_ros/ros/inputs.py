@@ -13,6 +13,7 @@ from rclpy.node import Node
 from sensor_msgs.msg import CompressedImage, Image
 from std_msgs.msg import String
 
+from alpamayo_ros.planning.planner import UnusableFrameError
 from alpamayo_ros.ros import qos
 from alpamayo_ros.ros.messages import stamp_ns
 from alpamayo_ros.ros.parameters import NodeSettings
@@ -35,7 +36,7 @@ class Inputs:
         self.navigation = Navigation()
         self.received: collections.Counter[str] = collections.Counter()  # by role and odometry
         self.malformed: collections.Counter[str] = collections.Counter()
-        self.last_malformed = ""
+        self.malformed_detail: dict[str, str] = {}  # of the last one, by role and odometry
 
     def subscribe(self, settings: NodeSettings) -> None:
         """Start to listen."""
@@ -66,12 +67,13 @@ class Inputs:
     def apply(self, settings: NodeSettings) -> None:
         """Take over changed settings."""
         with self._lock:
-            self.sampler.settings = settings.sampler
+            self.sampler.apply(settings.sampler)
 
     def reset(self) -> None:
-        """Forget buffered frames and poses, not the counters."""
+        """Forget buffered frames and poses and the navigation text, not the counters."""
         with self._lock:
             self.sampler.reset()
+            self.navigation = Navigation()
 
     def forget_counts(self) -> None:
         """Start counting anew."""
@@ -79,8 +81,9 @@ class Inputs:
             self.sampler.refused.clear()
             self.sampler.last_refusal = None
             self.received.clear()
+            self.sampler.unused.clear()
             self.malformed.clear()
-            self.last_malformed = ""
+            self.malformed_detail.clear()
 
     def take(self, settings: NodeSettings, now_ns: int) -> Selection | None:
         """The newest selection to plan on; none while paused."""
@@ -117,11 +120,17 @@ class Inputs:
         with self._lock:
             self.navigation.set(text, self._now_ns(), max_length)
 
-    def count_malformed(self, name: str, detail: str) -> None:
-        """Count a message that is not what it says; it is dropped, never fatal."""
+    def drop_frame(self, error: UnusableFrameError) -> None:
+        """Drop a frame that proved to be no image when it was used, and count it once."""
         with self._lock:
-            self.malformed[name] += 1
-            self.last_malformed = detail
+            t0_ns = error.selection.t0_ns
+            if self.sampler.drop_frame(error.role, error.frame, t0_ns, str(error)):
+                self._count_malformed(error.role, str(error))
+
+    def _count_malformed(self, name: str, detail: str) -> None:
+        """Count a message that is not what it says; it is dropped, never fatal. Lock held."""
+        self.malformed[name] += 1
+        self.malformed_detail[name] = detail
 
     def _on_image(self, role: str, message: Image) -> None:
         frame = Frame(
@@ -139,7 +148,8 @@ class Inputs:
         try:
             encoding = compressed_encoding(message.format)
         except MalformedImageError as error:
-            self.count_malformed(role, f"{role}: {error}")
+            with self._lock:
+                self._count_malformed(role, f"{role}: {error}")
             return
         self._store(role, Frame(stamp_ns(message.header.stamp), encoding, memoryview(message.data)))
 
@@ -156,9 +166,17 @@ class Inputs:
             [pose.orientation.x, pose.orientation.y, pose.orientation.z, pose.orientation.w]
         )
         norm = float(np.linalg.norm(quaternion))
+        problem = ""
+        if not np.isfinite(position).all():
+            problem = "odometry: the position is not finite"
         # Some drivers leave the orientation at zero; others round it. Neither is a rotation.
-        if not (np.isfinite(position).all() and 0.5 < norm < 2.0):
-            self.count_malformed("odometry", "odometry: the pose is not finite or no rotation")
+        elif not 0.5 < norm < 2.0:
+            problem = "odometry: the orientation is no rotation"
+        elif not (message.header.frame_id and message.child_frame_id):
+            problem = "odometry: header.frame_id or child_frame_id is empty"
+        if problem:
+            with self._lock:
+                self._count_malformed("odometry", problem)
             return
         ego_pose = EgoPose(
             stamp_ns(message.header.stamp),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import concurrent.futures
+import threading
 import time
 from collections.abc import Callable
 
 from rclpy.node import Node
 
-from alpamayo_ros.planning.planner import Decision, Planner
+from alpamayo_ros.model import PlanCancelled
+from alpamayo_ros.planning.planner import Decision, Planner, UnusableFrameError
 from alpamayo_ros.planning.watchdog import (
     HANG_DECISIONS,
     MIN_HANG_S,
@@ -16,12 +18,11 @@ from alpamayo_ros.planning.watchdog import (
     timeout_s,
 )
 from alpamayo_ros.planning.worker import PlanWorker
+from alpamayo_ros.ros.evidence import Evidence, one_line
 from alpamayo_ros.ros.inputs import Inputs
 from alpamayo_ros.ros.outputs import Outputs
 from alpamayo_ros.ros.parameters import NodeSettings
 from alpamayo_ros.ros.statistics import Statistics
-from alpamayo_ros.sensing.blackbox import BlackBox
-from alpamayo_ros.sensing.images import MalformedImageError
 from alpamayo_ros.sensing.sampler import Selection
 from alpamayo_ros.types import Reason, Refusal
 
@@ -31,11 +32,12 @@ STOP_S = 10.0  # longest wait for a running stage of the model
 NS_PER_S = 1_000_000_000
 
 
-def one_line(error: BaseException) -> str:
-    """The first line of an error's text, with its kind where the text alone says too little."""
-    text = (str(error).splitlines() or [""])[0]
-    known = isinstance(error, ValueError | OSError) and text
-    return text if known else f"{type(error).__name__}: {text}"
+class PlanRequest:
+    """A plan_once that waits: for a selection, then for the decision on it."""
+
+    def __init__(self) -> None:
+        self.answer: concurrent.futures.Future[Decision | Refusal] = concurrent.futures.Future()
+        self.selection: Selection | None = None
 
 
 class PlanningLoop:
@@ -67,9 +69,11 @@ class PlanningLoop:
         self._report = report
         self._back_off_s = FIRST_BACK_OFF_S
         self._forget = False  # the planning thread has caches to clear
-        self._once: concurrent.futures.Future[Decision | Refusal] | None = None
-        self._writer = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="blackbox")
-        self._writing: concurrent.futures.Future | None = None
+        self._request: PlanRequest | None = None
+        self._request_lock = threading.Lock()
+        self._stopped = False
+        self._last_tick_ns = 0
+        self._evidence = Evidence(node)
         self._worker = PlanWorker(self._take, self._decide, self._deliver, self._failed)
         self.watchdog = Watchdog(
             timeout_ns=0,
@@ -83,15 +87,16 @@ class PlanningLoop:
         self.watchdog.restart(self._now_ns())
         self._worker.start()
 
-    def stop(self) -> bool:
+    def stop(self, timeout_s: float = STOP_S) -> bool:
         """Stop planning; from now on nothing is delivered.
 
         Returns:
             False when the running stage of the model did not end in time.
         """
-        ended = self._worker.stop(STOP_S)
-        self._answer(Refusal(Reason.MISSING_FRAMES, 0, "the node was deactivated"))
-        self._writer.shutdown(wait=True)
+        self._stopped = True
+        ended = self._worker.stop(timeout_s)
+        self._discard_request("the node was deactivated")
+        self._evidence.close()
         return ended
 
     def wake(self) -> None:
@@ -100,11 +105,14 @@ class PlanningLoop:
 
     def reset(self) -> None:
         """Forget everything seen so far and discard the plan in flight."""
-        self._forget = True
         self._inputs.reset()
         self._worker.reset()
-        self.watchdog.restart(self._now_ns())
-        self._outputs.publish_no_plan(self._now_ns())
+        self._forget = True
+        self._discard_request("the node was reset")
+        with self._worker.exclusive():
+            now_ns = self._last_tick_ns = self._now_ns()
+            self.watchdog.restart(now_ns)
+            self._outputs.publish_no_plan(now_ns)
 
     def apply(self, settings: NodeSettings) -> None:
         """Take over changed settings."""
@@ -120,66 +128,106 @@ class PlanningLoop:
 
         Raises:
             concurrent.futures.TimeoutError: the decision hangs.
+            Exception: what the decision raised.
         """
-        future: concurrent.futures.Future[Decision | Refusal] = concurrent.futures.Future()
-        self._once = future
+        request = PlanRequest()
+        with self._request_lock:
+            if self._stopped:
+                return Refusal(Reason.BUSY, 0, "the node was deactivated")
+            self._request = request
         self._worker.wake()
-        return future.result(2 * self.watchdog.hang_ns / NS_PER_S)
+        try:
+            return request.answer.result(2 * self.watchdog.hang_ns / NS_PER_S)
+        finally:
+            self._finish(request)
 
     def tick(self) -> None:
         """Look after the plan in force; called several times a second."""
-        now_ns = self._now_ns()
-        if self.watchdog.since_ns <= 0:
+        now_ns, before_ns = self._now_ns(), self._last_tick_ns
+        self._last_tick_ns = now_ns
+        if now_ns < before_ns:
+            # /clock's jumps are told to the node at once; those of the wall clock are seen here.
+            self._node.get_logger().warning("the clock went back: starting afresh")
+            self.reset()
+        elif self.watchdog.since_ns <= 0:
             self.watchdog.restart(now_ns)  # activated before the first /clock
-        elif self.watchdog.check(now_ns):
+        else:
+            self._check_watchdog(now_ns)
+
+    def _check_watchdog(self, now_ns: int) -> None:
+        with self._worker.exclusive():  # or an empty path could follow a fresh plan
+            if not self.watchdog.check(now_ns):
+                return
             self._outputs.publish_no_plan(now_ns)
-            self._node.get_logger().error(
-                f"no accepted plan for {self.watchdog.timeout_ns / NS_PER_S:g} s: "
-                "an empty path was published",
-                throttle_duration_sec=10.0,
-            )
-            self._report()
+        self._node.get_logger().error(
+            f"no accepted plan for {self.watchdog.timeout_ns / NS_PER_S:g} s: "
+            "an empty path was published",
+            throttle_duration_sec=10.0,
+        )
+        self._report()
 
     def _take(self) -> Selection | None:
         if self._forget:
             self._forget = False
             self._planner.reset()
-        if self._once is not None:
-            outcome = self._inputs.newest(self._now_ns())
-            if isinstance(outcome, Refusal):
-                self._answer(outcome)
-                return None
-            selection: Selection | None = outcome
-        else:
+        selection = self._requested()
+        if selection is None:
             selection = self._inputs.take(self._settings, self._now_ns())
         if selection is not None:
             self._statistics.snapshots += 1
         return selection
+
+    def _requested(self) -> Selection | None:
+        """The newest selection, for a plan_once that has none yet."""
+        request = self._request
+        if request is None or request.selection is not None:
+            return None
+        outcome = self._inputs.newest(self._now_ns())
+        if isinstance(outcome, Refusal):
+            self._finish(request, outcome)
+            return None
+        request.selection = outcome
+        return outcome
 
     def _decide(self, selection: Selection, should_stop: Callable[[], bool]) -> Decision:
         self.watchdog.decision_since_ns = time.monotonic_ns()
         try:
             text = self._inputs.navigation_text(self._settings, self._now_ns())
             return self._planner.decide(selection, text, should_stop)
+        except PlanCancelled:
+            raise
+        except Exception as error:
+            request = self._request
+            if request is not None and request.selection is selection:
+                self._finish(request, error)
+            raise
         finally:
             self.watchdog.decision_since_ns = None
 
     def _deliver(self, decision: Decision) -> None:
         self._back_off_s = FIRST_BACK_OFF_S
-        accepted = decision.verdict.accepted
-        drive = accepted or not self._settings.enforce
+        t0_ns, accepted = decision.plan.t0_ns, decision.verdict.accepted
+        fresh = self.watchdog.fresh(t0_ns, self._now_ns())
+        drive = fresh and (accepted or not self._settings.enforce)
         self._statistics.count(decision)
         self._outputs.publish(decision, drive, self._settings.sampler.to_rear_axle)
         if drive:
-            self.watchdog.published(decision.plan.t0_ns, accepted)
+            self.watchdog.published(t0_ns, accepted)
+        elif not fresh:
+            self._node.get_logger().warning(
+                "a plan took longer than watchdog.timeout_s and is not on path",
+                throttle_duration_sec=10.0,
+            )
         if not accepted:
-            self._keep_evidence(decision)
-        self._answer(decision)
+            self._evidence.keep(decision, self._settings)
+        request = self._request
+        if request is not None and request.selection is decision.selection:
+            self._finish(request, decision)
         self._report()
 
     def _failed(self, error: Exception) -> float:
-        if isinstance(error, MalformedImageError):
-            self._inputs.count_malformed(str(error).split(":")[0], str(error))
+        if isinstance(error, UnusableFrameError):
+            self._inputs.drop_frame(error)
             return 0.0  # the next t0 has other frames
         self._statistics.failures += 1
         self._statistics.last_error = one_line(error)
@@ -189,30 +237,27 @@ class PlanningLoop:
             f"planning failed, next try in {wait_s:g} s: {self._statistics.last_error}",
             throttle_duration_sec=1.0,
         )
-        self._answer(Refusal(Reason.BUSY, 0, self._statistics.last_error))
         self._report()
         return wait_s
 
-    def _answer(self, outcome: Decision | Refusal) -> None:
-        """Answer the waiting plan_once, if there is one."""
-        future, self._once = self._once, None
-        if future is not None:
-            future.set_result(outcome)
+    def _discard_request(self, why: str) -> None:
+        request = self._request
+        if request is not None:
+            self._finish(request, Refusal(Reason.BUSY, 0, why))
 
-    def _keep_evidence(self, decision: Decision) -> None:
-        """Write the snapshot of a rejected plan, off this thread, one at a time."""
-        settings = self._settings
-        if not settings.blackbox_directory or (self._writing and not self._writing.done()):
-            return
-        box = BlackBox(settings.blackbox_directory, settings.blackbox_max_files)
-
-        def write() -> None:
-            try:
-                box.save(decision.snapshot, "rejected")
-            except OSError as error:
-                self._node.get_logger().warning(f"black box: {error}", throttle_duration_sec=10.0)
-
-        self._writing = self._writer.submit(write)
+    def _finish(
+        self, request: PlanRequest, outcome: Decision | Refusal | Exception | None = None
+    ) -> None:
+        """Answer a plan_once, once, and forget it."""
+        with self._request_lock:
+            if self._request is request:
+                self._request = None
+            if outcome is None or request.answer.done():
+                return
+            if isinstance(outcome, Exception):
+                request.answer.set_exception(outcome)
+            else:
+                request.answer.set_result(outcome)
 
     def _now_ns(self) -> int:
         return self._node.get_clock().now().nanoseconds

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import signal
 import sys
@@ -43,6 +44,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _spin(argv: list[str], stopping: threading.Event) -> int:
     import rclpy
+    from rclpy.exceptions import NameValidationException, ParameterException
     from rclpy.executors import SingleThreadedExecutor
     from rclpy.signals import SignalHandlerOptions
 
@@ -50,13 +52,13 @@ def _spin(argv: list[str], stopping: threading.Event) -> int:
 
     prepare_environment()  # before anything imports torch
     from alpamayo_ros.ros.node import AlpamayoNode
-    from alpamayo_ros.ros.parameter_table import ParameterError
 
     # Our own handlers: rclpy's would end the context before the last empty path is out.
     rclpy.init(args=["alpamayo_node", *argv], signal_handler_options=SignalHandlerOptions.NO)
     try:
-        node = AlpamayoNode()
-    except (ParameterError, RuntimeError) as error:  # rcl raises RuntimeErrors for bad files
+        node = AlpamayoNode(stopping=stopping)
+    except (ValueError, RuntimeError, ParameterException, NameValidationException) as error:
+        # our own errors, rcl's and rclpy's: a bad file, value, type or name
         rclpy.shutdown()
         return _fail(error)
     executor = SingleThreadedExecutor()
@@ -65,10 +67,12 @@ def _spin(argv: list[str], stopping: threading.Event) -> int:
         while not stopping.is_set():
             _spin_once(executor, node)
     finally:
-        node.end()
+        ended = node.end()
         executor.shutdown(timeout_sec=1.0)
         node.destroy_node()
         rclpy.shutdown()
+    if not ended:
+        os._exit(0)  # a thread inside the model would crash the interpreter on its way out
     return 0
 
 

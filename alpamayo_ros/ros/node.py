@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import gc
 import threading
 import time
 import traceback
@@ -16,11 +15,13 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
+from alpamayo_ros.model import PlanCancelled
 from alpamayo_ros.planning.planner import DEMO, Planner, load_model
 from alpamayo_ros.ros import parameters
 from alpamayo_ros.ros.diagnostics import Reporter
+from alpamayo_ros.ros.evidence import one_line
 from alpamayo_ros.ros.inputs import Inputs
-from alpamayo_ros.ros.loop import PlanningLoop, one_line
+from alpamayo_ros.ros.loop import PlanningLoop
 from alpamayo_ros.ros.outputs import Outputs, Reports
 from alpamayo_ros.ros.parameters import NodeSettings
 from alpamayo_ros.ros.side_node import SideNode
@@ -29,6 +30,7 @@ from alpamayo_ros.sensing.blackbox import BlackBox
 from alpamayo_ros.types import Refusal, UserError
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
+STUCK = "a stage of the model does not end; nothing is planned until it does, or a restart"
 REPORT_PERIOD_S = 1.0
 TICK_PERIOD_S = 0.1
 
@@ -39,23 +41,28 @@ class AlpamayoNode(LifecycleNode):
     Its executor, single-threaded, serves lifecycle, parameters and /clock. Inputs and services have
     a side node each, status and watchdog a thread: loading a model or a long decision delays none.
 
+    Args:
+        stopping: set when the process is to end: a long transition gives up, and none starts.
+
     Raises:
         ParameterError: a parameter is unknown or not allowed.
     """
 
-    def __init__(self, name: str = "alpamayo") -> None:
+    def __init__(self, name: str = "alpamayo", stopping: threading.Event | None = None) -> None:
         super().__init__(name)
         parameters.declare(self)
         self.settings = NodeSettings.read(self)
         self._state = "unconfigured"
         self._transition = threading.Lock()
-        self._ending = False  # the process ends: no transition starts any more
+        self._stopping = stopping or threading.Event()
         self._statistics = Statistics()
         self._inputs = Inputs(self, self._on_input)
         self._outputs: Outputs | None = None
         self._planner: Planner | None = None
+        self._model_name, self._device = "", ""  # of the loaded model
         self._warm_up_s = 0.0
         self._loop: PlanningLoop | None = None
+        self._stuck: PlanningLoop | None = None  # deactivated, but a stage of the model still runs
         self._reports = Reports(self)
         self._reporter = Reporter(name)
         self._side = SideNode(self, "services")
@@ -105,45 +112,66 @@ class AlpamayoNode(LifecycleNode):
         """Back to unconfigured, whatever went wrong."""
         return self._guarded("error", self._release)
 
-    def end(self) -> None:
+    def end(self) -> bool:
         """Shut down from whatever state the node is in; called once, by the process.
 
-        Not by a lifecycle transition: rclpy refuses one while another runs, and a signal may come
-        while the model is being loaded. It waits for that, and starts nothing after it.
+        Not by a lifecycle transition: rclpy refuses one while another runs.
+
+        Returns:
+            False when a thread of the model still runs.
         """
-        self._ending = True
+        self._stopping.set()
         if self._state != "finalized":
             self._guarded("shutdown", self._shutdown)
         self._ended.set()
         self._housekeeping.join()
         self._side.close()
         self._jumps.unregister()
+        return self._stuck is None
 
     def _guarded(self, name: str, transition: Callable[[], None]) -> TransitionCallbackReturn:
         """Run a transition; rclpy would swallow its exception without a word."""
         with self._transition:
-            if self._ending and name != "shutdown":
-                return FAILURE
-            try:
-                transition()
-            except UserError as error:
-                return self._refuse(name, str(error))
-            except Exception as error:
-                self.get_logger().debug(traceback.format_exc())
-                return self._refuse(name, one_line(error))
-            self.get_logger().info(f"{name}: now {self._state}")
+            problem = self._problem(name, transition)
+            if problem:
+                # Outside the except block: a living traceback would hold a half-loaded model.
+                self._undo(name)
+                self._statistics.last_error = problem
+                self.get_logger().error(f"{name} failed, now {self._state}: {problem}")
+            else:
+                self.get_logger().info(f"{name}: now {self._state}")
             self._report()
-            return SUCCESS
+            return FAILURE if problem else SUCCESS
 
-    def _refuse(self, name: str, reason: str) -> TransitionCallbackReturn:
-        self._statistics.last_error = reason
+    def _problem(self, name: str, transition: Callable[[], None]) -> str:
+        """Run a transition; what went wrong, in one line."""
+        try:
+            if name != "shutdown":
+                self._give_up_when_stopping()
+            transition()
+        except UserError as error:
+            return str(error)
+        except PlanCancelled:
+            return "the process is ending"
+        except Exception as error:
+            self.get_logger().debug(traceback.format_exc())
+            return one_line(error)
+        return ""
+
+    def _undo(self, name: str) -> None:
+        """Leave nothing behind of a transition that failed half-way."""
         if name == "configure":
             self._release()
-        self.get_logger().error(f"{name} failed, still {self._state}: {reason}")
-        self._report()
-        return FAILURE
+        elif name == "activate":
+            self._stop_planning()
+            self._state = "inactive"
+
+    def _give_up_when_stopping(self) -> None:
+        if self._stopping.is_set():
+            raise PlanCancelled
 
     def _configure(self) -> None:
+        self._refuse_beside_stuck()
         self.settings = settings = NodeSettings.read(self)
         self._statistics = Statistics()
         self._inputs.forget_counts()
@@ -158,14 +186,17 @@ class AlpamayoNode(LifecycleNode):
             settings.planner,
         )
         self._planner = Planner(model, settings.planner)
-        self._warm_up_s = self._planner.warm_up()
+        self._give_up_when_stopping()
+        self._warm_up_s = self._planner.warm_up(self._stopping.is_set)
         self._outputs = Outputs(self)
+        self._model_name, self._device = model.model_id, model.device
         self._state = "inactive"
         self.get_logger().info(
             f"{model.model_id} on {model.device}: {self._warm_up_s * 1e3:.0f} ms per decision"
         )
 
     def _activate(self) -> None:
+        self._refuse_beside_stuck()
         assert self._planner is not None
         assert self._outputs is not None
         self._loop = PlanningLoop(
@@ -183,42 +214,56 @@ class AlpamayoNode(LifecycleNode):
         self._state = "active"
 
     def _deactivate(self) -> None:
+        self._stop_planning()
+        self._state = "inactive"
+
+    def _stop_planning(self) -> None:
+        """Stop listening and planning. From here on nothing is published but an empty path, even
+        where a stage of the model does not end: then the loop is kept as stuck."""
         loop, self._loop = self._loop, None
-        ended = loop is None or loop.stop()
+        if loop is not None and not loop.stop():
+            self._stuck = loop
+            self._statistics.last_error = STUCK
+            self.get_logger().error(STUCK)
         self._inputs.unsubscribe()
         if self._outputs is not None:
             self._outputs.publish_no_plan(self._now_ns())
-        self._state = "inactive"
-        if not ended:
-            # The thread still holds the model: planning beside it would be wrong.
-            raise RuntimeError("the running stage of the model does not end; restart the node")
+
+    def _refuse_beside_stuck(self) -> None:
+        """The stuck thread still holds the model: planning or loading beside it would be wrong."""
+        if self._stuck is not None:
+            if not self._stuck.stop(timeout_s=0.0):
+                raise RuntimeError(STUCK)
+            self._stuck = None
 
     def _cleanup(self) -> None:
+        self._refuse_beside_stuck()
         self._release()
 
     def _shutdown(self) -> None:
         if self._loop is not None:
-            self._deactivate()
-        self._release()
+            self._stop_planning()
+        if self._stuck is None:
+            self._release()
         self._state = "finalized"
 
     def _release(self) -> None:
         """Close whatever configure has opened."""
         if self._loop is not None:
-            self._deactivate()
-        if self._planner is not None:
-            self._planner.close()
-            self._planner = None
+            self._stop_planning()
+        planner, self._planner = self._planner, None
+        self._model_name, self._device = "", ""
+        if planner is not None:
+            planner.close()
         if self._outputs is not None:
             self._outputs.close()
             self._outputs = None
-        gc.collect()
         self._state = "unconfigured"
 
     def _on_autostart(self) -> None:
         self._autostart.cancel()
         if self._state == "unconfigured" and self.trigger_configure() == SUCCESS:
-            self.trigger_activate()
+            self.trigger_activate()  # refused by itself when the process is ending
 
     # Events
 
@@ -258,7 +303,8 @@ class AlpamayoNode(LifecycleNode):
         next_report_s = time.monotonic()
         while not self._ended.wait(TICK_PERIOD_S):
             due = time.monotonic() >= next_report_s
-            next_report_s += REPORT_PERIOD_S if due else 0.0
+            if due:
+                next_report_s = time.monotonic() + REPORT_PERIOD_S
             self._look_after(due)
 
     def _look_after(self, report_is_due: bool) -> None:
@@ -290,6 +336,8 @@ class AlpamayoNode(LifecycleNode):
             outcome = loop.plan_once()
         except concurrent.futures.TimeoutError:
             return _answer(response, False, "the decision hangs")
+        except Exception as error:  # whatever the decision raised; the planning thread has said it
+            return _answer(response, False, one_line(error))
         if isinstance(outcome, Refusal):
             return _answer(response, False, f"{outcome.reason.value}: {outcome.detail}")
         verdict = outcome.verdict
@@ -313,7 +361,7 @@ class AlpamayoNode(LifecycleNode):
     # Helpers
 
     def _report(self, with_diagnostics: bool = False) -> None:
-        planner, loop = self._planner, self._loop
+        loop = self._loop
         watchdog = loop.watchdog if loop is not None else None
         now_ns = self._now_ns()
         status = self._reporter.status(
@@ -322,8 +370,8 @@ class AlpamayoNode(LifecycleNode):
             self._statistics,
             self._inputs,
             watchdog,
-            planner.model.model_id if planner else "",
-            str(planner.model.device) if planner else self.settings.device,
+            self._model_name,
+            self._device or self.settings.device,
             now_ns,
         )
         diagnostics = None

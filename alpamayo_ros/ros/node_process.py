@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 import re
@@ -19,6 +20,7 @@ from types import TracebackType
 DOMAIN_PORT = 21_900  # bound while a domain is in use; below the ports of DDS and of the system
 LAST_DOMAIN = 101  # higher ones reach into the ports that Linux gives to clients
 PROFILE_VARIABLES = ("FASTDDS_DEFAULT_PROFILES_FILE", "FASTRTPS_DEFAULT_PROFILES_FILE")
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
 FAST_DDS_2 = ("humble", "iron", "jazzy")
 SHARED_MEMORY = Path("/dev/shm")
 SEGMENT_LOCK = re.compile(r"(fastdds|fastrtps)_[0-9a-f]{16}_el")
@@ -122,6 +124,7 @@ class NodeProcess:
             stdout=file,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C in a terminal is ours to pass on
+            preexec_fn=_end_with_parent,
         )
         return self
 
@@ -154,6 +157,11 @@ class NodeProcess:
     def output(self) -> str:
         """What the process has printed so far."""
         return self.log.read_text(errors="replace")
+
+
+def _end_with_parent() -> None:
+    """Ask the kernel to end this process with the one that started it, however that ends."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def remove_dead_shared_memory() -> list[Path]:

@@ -51,8 +51,7 @@ class Outputs:
             origin: x, y, z, yaw of the model's origin in child_frame_id.
         """
         plan, selection = decision.plan, decision.selection
-        frame_id = selection.frame_id or UNKNOWN_FRAME
-        child_frame_id = selection.child_frame_id or UNKNOWN_CHILD_FRAME
+        frame_id, child_frame_id = selection.frame_id, selection.child_frame_id
         self._frame_ids = (frame_id, child_frame_id)
         ego = Placement(selection.t0_position, selection.t0_quaternion)
         model_origin = ego.then(origin)

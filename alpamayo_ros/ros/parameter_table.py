@@ -134,6 +134,7 @@ TABLE: tuple[Parameter, ...] = (
         unit="tokens",
         minimum=1,
         maximum=1024,
+        run_time=True,
     ),
     *(
         Parameter(
@@ -159,7 +160,7 @@ TABLE: tuple[Parameter, ...] = (
         maximum=0.1,
     ),
     Parameter(
-        "sync.max_age_s", 0.5, "oldest t0 that is planned on", unit="s", minimum=0.05, maximum=10.0
+        "sync.max_age_s", 0.5, "oldest t0 that is planned on", unit="s", minimum=0.05, maximum=2.0
     ),
     Parameter(
         "odometry.max_gap_s",

@@ -55,7 +55,7 @@ def _decode_compressed(frame: Frame) -> np.ndarray:
     if data.size == 0:
         raise MalformedImageError(f"{frame.encoding} image has no bytes")
     try:
-        bgr = cv2.imdecode(data, cv2.IMREAD_COLOR)
+        bgr = cv2.imdecode(data, cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION)
     except cv2.error as error:
         raise MalformedImageError(f"{frame.encoding} image: {error.err}") from None
     if bgr is None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from alpamayo_ros.sensing.ring import StampRing
 from alpamayo_ros.types import STEP_S, EgoPose
 
-KEEP_NS = 3_000_000_000  # the history's 1.5 s, the age a t0 may have, and room for late messages
-MAX_POSES = 2_000  # 3 s at 400 Hz, with room to spare
+KEEP_NS = 5_000_000_000  # the history's 1.5 s, the age a t0 may have, and room for late messages
+MAX_POSES = 2_000  # 5 s at 400 Hz
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,35 +24,11 @@ class Track:
     speeds_m_s: np.ndarray  # float64 (N,) from the twist, signed; nan where it is not filled
 
 
-class PoseRing:
-    """The odometry of the last seconds, in order of its stamps."""
+class PoseRing(StampRing[EgoPose]):
+    """The odometry of the last seconds."""
 
-    def __init__(self, keep_ns: int = KEEP_NS, max_poses: int = MAX_POSES) -> None:
-        self._keep_ns = keep_ns
-        self._max_poses = max_poses
-        self._poses: list[EgoPose] = []
-        self.stamps_ns: list[int] = []  # rising, one a pose
-
-    def __len__(self) -> int:
-        return len(self._poses)
-
-    def append(self, pose: EgoPose) -> bool:
-        """Keep a pose; late ones find their place.
-
-        Returns:
-            False when it was of no use: its stamp is there already, or older than all we keep.
-        """
-        at = bisect.bisect_left(self.stamps_ns, pose.stamp_ns)
-        if at < len(self.stamps_ns) and self.stamps_ns[at] == pose.stamp_ns:
-            return False
-        if self.stamps_ns and pose.stamp_ns < self.stamps_ns[-1] - self._keep_ns:
-            return False
-        self.stamps_ns.insert(at, pose.stamp_ns)
-        self._poses.insert(at, pose)
-        outdated = bisect.bisect_left(self.stamps_ns, self.stamps_ns[-1] - self._keep_ns)
-        outdated = max(outdated, len(self.stamps_ns) - self._max_poses)
-        del self._poses[:outdated], self.stamps_ns[:outdated]
-        return True
+    def __init__(self) -> None:
+        super().__init__(KEEP_NS, MAX_POSES)
 
     def widest_gap_ns(self, start_ns: int, end_ns: int) -> int | None:
         """The widest gap between the stamps that cover [start, end]; None when they do not."""
@@ -73,10 +50,10 @@ class PoseRing:
         ):
             raise ValueError("an instant lies outside the odometry")
         after = [max(bisect.bisect_left(self.stamps_ns, t), 1) for t in instants_ns]
-        if len(self._poses) == 1:
+        if len(self.items) == 1:
             after = [0] * len(instants_ns)
-        a = [self._poses[max(i - 1, 0)] for i in after]
-        b = [self._poses[i] for i in after]
+        a = [self.items[max(i - 1, 0)] for i in after]
+        b = [self.items[i] for i in after]
         # Differences are taken in integers: 1.7e18 ns has steps of 256 ns in float64.
         part = np.array(
             [
@@ -95,11 +72,6 @@ class PoseRing:
             ),
             speeds_m_s=speed_a + part * (speed_b - speed_a),
         )
-
-    def clear(self) -> None:
-        """Forget every pose."""
-        self._poses.clear()
-        self.stamps_ns.clear()
 
 
 def slerp(a: np.ndarray, b: np.ndarray, part: np.ndarray) -> np.ndarray:

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import collections
 import itertools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from alpamayo_ros.sensing.frames import FrameRing
 from alpamayo_ros.sensing.poses import (
     PoseRing,
     Track,
@@ -23,6 +22,7 @@ from alpamayo_ros.sensing.poses import (
     implied_acceleration_m_s2,
     implied_speeds_m_s,
 )
+from alpamayo_ros.sensing.ring import StampRing
 from alpamayo_ros.types import (
     CAMERA_IDS,
     CAMERA_ROLES,
@@ -38,6 +38,8 @@ from alpamayo_ros.types import (
 
 SETTLED_NS = 5_000_000  # a camera with a frame this close before t0 has no nearer one to come
 FUTURE_NS = 200_000_000  # /clock may tick at 10 Hz and arrive after the message it belongs to
+LATE_NS = 100_000_000  # how much later than others' a camera's messages may come
+MAX_FRAMES = 256  # a camera's, 2.4 s at 100 Hz
 MAX_ACCELERATION_M_S2 = 15.0  # odometry that implies more has jumped
 SPEED_TOLERANCE_M_S = 1.0  # implied speed against twist, plus ...
 SPEED_TOLERANCE_SHARE = 0.1  # ... this share of the twist
@@ -52,6 +54,11 @@ class SamplerSettings:
     max_gap_ns: int = 300_000_000  # odometry.max_gap_s
     period_ns: int = 100_000_000  # 1 / planning.max_rate_hz
     to_rear_axle: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+
+    @property
+    def keep_ns(self) -> int:
+        """How long frames are kept: for the oldest t0 that is planned on, and late messages."""
+        return self.max_age_ns - FRAME_OFFSETS_NS[0] + self.tolerance_ns + LATE_NS
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,27 +97,34 @@ class Selection:
         )
 
 
-@dataclass
 class Sampler:
     """Rings of frames and poses, and the rule over them. Not thread-safe: its user holds a lock."""
 
-    settings: SamplerSettings = field(default_factory=SamplerSettings)
-
-    def __post_init__(self) -> None:
-        self.rings = {role: FrameRing() for role in CAMERA_ROLES}
+    def __init__(self, settings: SamplerSettings | None = None) -> None:
+        self.settings = settings or SamplerSettings()
+        self.rings: dict[str, StampRing[Frame]] = {
+            role: StampRing(self.settings.keep_ns, MAX_FRAMES) for role in CAMERA_ROLES
+        }
         self.poses = PoseRing()
         self.refused: collections.Counter[str] = collections.Counter()
         self.last_refusal: Refusal | None = None
+        self.unused: collections.Counter[str] = collections.Counter()  # duplicate or too late
         self.twist_not_filled = False  # odometry moves with a twist of exactly zero
         self._frame_ids = ("", "")
         self._done_ns = -1  # every t0 up to here is planned, refused or passed over
         self._planned_ns: int | None = None
 
+    def apply(self, settings: SamplerSettings) -> None:
+        """Take over changed settings."""
+        self.settings = settings
+        for ring in self.rings.values():
+            ring.keep_ns = settings.keep_ns
+
     def add_frame(self, role: str, frame: Frame, now_ns: int) -> Refusal | None:
         """Keep a camera's frame, unless its stamp makes no sense at `now_ns`."""
         refusal = self._misdated(role, frame.stamp_ns, now_ns)
         if refusal is None:
-            self.rings[role].append(frame)
+            self.unused[role] += not self.rings[role].append(frame)
         return refusal
 
     def add_pose(
@@ -122,7 +136,7 @@ class Sampler:
             if self._frame_ids != (frame_id, child_frame_id):
                 self.poses.clear()  # poses in two frames are not one track
                 self._frame_ids = (frame_id, child_frame_id)
-            self.poses.append(pose)
+            self.unused["odometry"] += not self.poses.append(pose)
         return refusal
 
     def take(self, now_ns: int) -> Selection | None:
@@ -177,10 +191,14 @@ class Sampler:
         self._done_ns = -1
         self._planned_ns = None
 
-    @property
-    def frame_ids(self) -> tuple[str, str]:
-        """frame_id and child_frame_id of the newest odometry."""
-        return self._frame_ids
+    def drop_frame(self, role: str, frame: Frame, t0_ns: int, detail: str) -> bool:
+        """Forget a frame that turned out to be no image, and refuse the t0 that it was for.
+
+        Returns:
+            Whether it was still there, so that one frame is counted once.
+        """
+        self._refuse(Refusal(Reason.MISSING_FRAMES, t0_ns, detail))
+        return self.rings[role].remove(frame)
 
     def _misdated(self, name: str, stamp_ns: int, now_ns: int) -> Refusal | None:
         if now_ns <= 0:

@@ -13,6 +13,7 @@ from alpamayo_ros.planning.gate import GateLimits, judge, segment_speeds_m_s
 from .plans import arc_plan
 
 LIMITS = GateLimits()
+STEADY = np.zeros((64, 2))  # actions that keep speed and heading
 EPSILON = 1e-3
 
 
@@ -83,14 +84,31 @@ def test_a_nan_of_the_odometry_is_over_every_limit():
 def test_folding(angle_deg, rejected):
     waypoints = waypoints_of(arc_plan(8.0))
     waypoints[40, 2] = np.radians(angle_deg)
-    assert (gate.folding(waypoints, 8.0, LIMITS) is not None) is rejected
+    assert (gate.folding(waypoints, STEADY, 8.0, LIMITS) is not None) is rejected
 
 
 def test_folding_is_not_asked_below_half_a_metre_per_second():
     waypoints = waypoints_of(arc_plan(0.49))
     waypoints[:, 2] = np.pi
-    assert gate.folding(waypoints, 0.49, LIMITS) is None
-    assert gate.folding(waypoints * [1.05, 1, 1], 0.51, LIMITS) is not None
+    assert gate.folding(waypoints, STEADY, 0.49, LIMITS) is None
+    assert gate.folding(waypoints * [1.05, 1, 1], STEADY, 0.51, LIMITS) is not None
+
+
+@pytest.mark.parametrize(("angle_deg", "rejected"), [(89.9, False), (90.1, True), (180, True)])
+def test_folding_of_an_ego_that_backs_up_is_held_against_its_backward_motion(angle_deg, rejected):
+    waypoints = waypoints_of(arc_plan(-1.5))
+    waypoints[40, 2] = np.radians(angle_deg)
+    assert (gate.folding(waypoints, STEADY, -1.5, LIMITS) is not None) is rejected
+
+
+def test_an_ego_that_backs_up_may_stop_and_drive_on_forward():
+    """From -2 m/s with 1 m/s2: back for 2 s, then forward."""
+    time_s = np.arange(1, 65) * 0.1
+    x = -2.0 * time_s + time_s**2 / 2
+    waypoints = np.column_stack([x, 0 * x, 0 * x])
+    actions = np.tile([1.0, 0.0], (64, 1))
+    assert gate.folding(waypoints, actions, -2.0, LIMITS) is None
+    assert gate.reverse(waypoints, -2.0, LIMITS) is None
 
 
 @pytest.mark.parametrize(("back_m", "rejected"), [(0.5 - EPSILON, False), (0.5 + EPSILON, True)])
@@ -127,6 +145,39 @@ def test_lateral_is_not_asked_below_two_metres_per_second():
     assert gate.lateral(waypoints, LIMITS) is None
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_path_that_turns_without_its_heading_is_lateral_too(sign):
+    """A slide: the heading stays, the motion turns by 0.2 rad a step at 8 m/s: 16 m/s2."""
+    course = sign * 0.2 * np.arange(1, 65)
+    xy = np.cumsum(0.8 * np.column_stack([np.cos(course), np.sin(course)]), axis=0)
+    waypoints = np.column_stack([xy, np.zeros(64)])
+    assert "lateral: 16.00 m/s2" in (gate.lateral(waypoints, LIMITS) or "")
+
+
+def test_a_zigzag_is_lateral():
+    waypoints = waypoints_of(arc_plan(8.0))
+    waypoints[::2, 1] += 0.15
+    assert gate.lateral(waypoints, LIMITS) is not None
+
+
+@pytest.mark.parametrize(("jump_m_s2", "rejected"), [(9.7, False), (10.0, True)])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_acceleration_is_also_that_of_the_path(jump_m_s2, rejected, sign):
+    """From one segment to the next the speed changes by jump * 0.1 s, whatever the actions say."""
+    waypoints = waypoints_of(arc_plan(8.0))
+    waypoints[30:, 0] += sign * jump_m_s2 * 0.1 * 0.1 * np.arange(1, 35)
+    assert (gate.acceleration(waypoints, STEADY, LIMITS) is not None) is rejected
+
+
+def test_a_jump_between_waypoints_and_a_dead_stop_are_rejected():
+    jump = arc_plan(8.0)
+    jump.samples[0, 20:, 0] += 5.0
+    assert names(jump) == ["acceleration"]
+    stop = arc_plan(30.0)
+    stop.samples[0, 10:] = stop.samples[0, 9]
+    assert names(stop) == ["acceleration"]
+
+
 @pytest.mark.parametrize("value", [-9.8, 9.8])
 def test_acceleration_keeps_the_checkpoints_bounds(value):
     inside, outside = arc_plan(acceleration=value * 0.999), arc_plan(acceleration=value * 1.001)
@@ -150,11 +201,20 @@ def test_truncated_reasoning_is_rejected():
     assert names(arc_plan(truncated=True)) == ["truncated"]
 
 
-@pytest.mark.parametrize("check", [gate.folding, gate.lateral, gate.speed, gate.reverse])
-def test_every_check_fails_closed_on_nan(check):
+@pytest.mark.parametrize(
+    ("check", "arguments"),
+    [
+        (gate.folding, (STEADY, 8.0, LIMITS)),
+        (gate.folding, (STEADY, -8.0, LIMITS)),
+        (gate.reverse, (8.0, LIMITS)),
+        (gate.lateral, (LIMITS,)),
+        (gate.speed, (LIMITS,)),
+        (gate.acceleration, (STEADY, LIMITS)),
+    ],
+)
+def test_every_check_fails_closed_on_nan(check, arguments):
     waypoints = waypoints_of(arc_plan(8.0))
     waypoints[5] = np.nan
-    arguments = (8.0, LIMITS) if check in (gate.folding, gate.reverse) else (LIMITS,)
     assert check(waypoints, *arguments) is not None
 
 

@@ -30,11 +30,33 @@ def test_a_plan_counts_from_its_t0_and_is_valid_only_if_accepted():
     watchdog.published(101 * S, accepted=True)
     assert watchdog.plan_valid
     assert watchdog.plan_age_s(101 * S + S // 2) == pytest.approx(0.5)
-    watchdog.published(102 * S, accepted=False)
+    assert not watchdog.check(102 * S)
+    assert watchdog.check(102 * S + 1)
     assert not watchdog.plan_valid
-    assert watchdog.plan_age_s(102 * S) == -1.0
+    assert watchdog.plan_age_s(102 * S + 1) == -1.0
+
+
+def test_a_rejected_plan_is_never_valid_and_never_counts_as_accepted():
+    """In report mode: the path is fresh, yet no plan was accepted in time."""
+    watchdog = Watchdog(timeout_ns=S, hang_ns=5 * S, since_ns=100 * S)
+    watchdog.published(101 * S, accepted=False)
+    assert not watchdog.plan_valid
+    assert not watchdog.check(101 * S)
+    assert watchdog.check(101 * S + 1)
+    assert watchdog.expired
+    watchdog.published(102 * S, accepted=False)
+    assert watchdog.expired
     assert not watchdog.check(103 * S)
-    assert watchdog.check(103 * S + 1)
+    assert watchdog.check(103 * S + 1)  # that path, too, has grown old
+    assert not watchdog.check(104 * S)
+
+
+def test_a_plan_from_the_future_or_the_far_past_is_not_fresh():
+    watchdog = Watchdog(timeout_ns=S, hang_ns=5 * S, since_ns=100 * S)
+    assert watchdog.fresh(100 * S, 101 * S)
+    assert not watchdog.fresh(100 * S, 101 * S + 1)
+    assert watchdog.fresh(100 * S + 200_000_000, 100 * S)
+    assert not watchdog.fresh(100 * S + 200_000_001, 100 * S)
 
 
 def test_it_recovers_with_the_next_plan():

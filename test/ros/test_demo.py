@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -16,7 +17,7 @@ from alpamayo_ros.demo.drive import Drive
 from alpamayo_ros.demo.recording import ODOMETRY_TOPIC, record_drive
 from alpamayo_ros.ros.bag_run import plan_stamp_ns, run_node_on_bag
 from alpamayo_ros.ros.messages import stamp_ns
-from alpamayo_ros.ros.node_process import config_file
+from alpamayo_ros.ros.node_process import config_file, wait_until
 from alpamayo_ros.types import CAMERA_ROLES, STEP_NS
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
@@ -68,13 +69,46 @@ def test_the_pictures_are_there_and_hold_a_scene(output):
         assert picture.std() > 10
 
 
-def test_a_second_demo_replaces_the_first_but_nothing_of_others(output):
-    (output / "thesis.txt").write_text("mine")
-    result = demo("--output", str(output))
+def test_a_second_demo_touches_nothing_of_others(output, tmp_path):
+    (tmp_path / "bag").mkdir()
+    (tmp_path / "bag" / "my_drive.mcap").write_text("mine")
+    result = demo("--output", str(tmp_path))
     assert result.returncode == 2
-    assert "thesis.txt, which no demo wrote" in result.stderr
+    assert "is not empty and not a demo's" in result.stderr
+    assert (tmp_path / "bag" / "my_drive.mcap").read_text() == "mine"
+    file = tmp_path / "file"
+    file.touch()
+    assert "is no folder" in demo("--output", str(file)).stderr
+
+    (output / "thesis.txt").write_text("mine")
+    assert demo("--output", str(output), "--duration", "3").returncode == 0
     assert (output / "thesis.txt").read_text() == "mine"
-    assert (output / "summary.json").exists()
+    assert json.loads((output / "summary.json").read_text())["seconds_from_first_window"] < 2
+
+
+def test_a_terminated_demo_leaves_no_process_behind(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "alpamayo_ros.cli.demo", "--output", str(tmp_path / "out")],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    log = tmp_path / "out" / "node.log"
+    assert wait_until(lambda: log.exists() and "now active" in log.read_text(), 100)
+    node = int(next(p for p in os.listdir("/proc") if p.isdigit() and is_child(p, process.pid)))
+    process.terminate()
+    assert process.wait(30) == 143
+    assert wait_until(lambda: not Path(f"/proc/{node}").exists(), 20)
+    assert "now finalized" in log.read_text()
+
+
+def is_child(pid: str, parent: int) -> bool:
+    """Whether a process is the node that a demo has started."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        command = Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return False
+    return int(stat[1]) == parent and "alpamayo_node" in command
 
 
 @pytest.mark.parametrize(

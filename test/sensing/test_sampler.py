@@ -110,8 +110,8 @@ def test_newest_wins_and_passed_over_ones_count_as_busy():
     selection = sampler.take(START_NS + 2910 * MS)
     assert selection is not None
     assert selection.t0_ns == START_NS + 2900 * MS
-    # t0 of 0.0 to 2.8 s: those still in the ring (1 s) were passed over for the newest
-    assert sampler.refused == {"busy": 10}
+    # t0 of 0.0 to 2.8 s: those that are kept (0.955 s) were passed over
+    assert sampler.refused == {"busy": 9}
     assert sampler.take(START_NS + 2910 * MS) is None
 
 

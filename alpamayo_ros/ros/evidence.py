@@ -1,0 +1,47 @@
+"""What is kept of things that went wrong: one line of text, or the snapshot itself."""
+
+from __future__ import annotations
+
+import concurrent.futures
+
+from rclpy.node import Node
+
+from alpamayo_ros.planning.planner import Decision
+from alpamayo_ros.ros.parameters import NodeSettings
+from alpamayo_ros.sensing.blackbox import BlackBox
+
+
+def one_line(error: BaseException) -> str:
+    """The first line of an error's text, with its kind where the text alone says too little."""
+    text = (str(error).splitlines() or [""])[0]
+    known = isinstance(error, ValueError | OSError) and text
+    return text if known else f"{type(error).__name__}: {text}"
+
+
+class Evidence:
+    """Writes snapshots of rejected plans, off the planning thread, one at a time."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._writer = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="blackbox")
+        self._writing: concurrent.futures.Future[None] | None = None
+
+    def keep(self, decision: Decision, settings: NodeSettings) -> None:
+        """Write a decision's snapshot, unless no folder is named or the last one is being written.
+
+        Writing a snapshot takes longer than a fast decision: what comes meanwhile is not kept.
+        """
+        if not settings.blackbox_directory or (self._writing and not self._writing.done()):
+            return
+        box = BlackBox(settings.blackbox_directory, settings.blackbox_max_files)
+        self._writing = self._writer.submit(self._write, box, decision)
+
+    def close(self) -> None:
+        """Finish writing."""
+        self._writer.shutdown(wait=True)
+
+    def _write(self, box: BlackBox, decision: Decision) -> None:
+        try:
+            box.save(decision.snapshot, "rejected")
+        except OSError as error:
+            self._node.get_logger().warning(f"black box: {error}", throttle_duration_sec=10.0)
