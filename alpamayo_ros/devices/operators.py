@@ -35,6 +35,11 @@ def attention(
     return seen.reshape(batch, heads, length, width)
 
 
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """x (..., in) times weight (out, in) transposed, plus bias: (..., out)."""
+    return F.linear(x, weight, bias)
+
+
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     """x / rms(x) * weight over the last axis, in weight's type; the sum of squares in float32.
 
@@ -73,6 +78,7 @@ class Operators:
     """One device's table."""
 
     attention: Callable[..., Tensor] = attention
+    linear: Callable[[Tensor, Tensor, Tensor | None], Tensor] = linear
     rms_norm: Callable[[Tensor, Tensor, float], Tensor] = rms_norm
     add_rms_norm: Callable[[Tensor, Tensor, Tensor, float], tuple[Tensor, Tensor]] = add_rms_norm
     rotary: Callable[[Tensor, Tensor, Tensor], Tensor] = rotary
@@ -82,4 +88,8 @@ class Operators:
 
 def operators_for(device: str) -> Operators:
     """The table for a resolved device ("cpu", "cuda:0", "npu:0")."""
+    if device == "cpu":
+        from alpamayo_ros.devices.cpu import cpu_operators
+
+        return cpu_operators()
     return Operators()

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from alpamayo_ros.devices.operators import Operators
 from alpamayo_ros.model.configuration import ActionInConfig, ModelConfig
-from alpamayo_ros.model.language import Decoder, KeyValueCache, RMSNorm, Rotary
+from alpamayo_ros.model.language import Decoder, KeyValueCache, Rotary
+from alpamayo_ros.model.layers import Linear, RMSNorm
 
 ACTION_SIZE = 2  # acceleration, curvature
 TRUNK_EPS = 1e-5
@@ -40,13 +41,17 @@ def fourier_features(values: Tensor, frequencies: Tensor) -> Tensor:
 class Trunk(nn.Module):
     """The layers of the encoder, named as the checkpoint names them."""
 
-    def __init__(self, config: ActionInConfig, out_size: int) -> None:
+    def __init__(self, config: ActionInConfig, out_size: int, operators: Operators) -> None:
         super().__init__()
         sizes = [(ACTION_SIZE + 1) * 2 * config.frequencies] + [config.hidden_size] * config.layers
         layers: list[nn.Module] = []
         for before, after in itertools.pairwise(sizes):
-            layers += [nn.Linear(before, after), nn.SiLU(), RMSNorm(after, TRUNK_EPS)]
-        self.trunk = nn.ModuleList([*layers, nn.Linear(sizes[-1], out_size)])
+            layers += [
+                Linear(before, after, operators, bias=True),
+                nn.SiLU(),
+                RMSNorm(after, TRUNK_EPS, operators),
+            ]
+        self.trunk = nn.ModuleList([*layers, Linear(sizes[-1], out_size, operators, bias=True)])
 
 
 class ActionInProjection(nn.Module):
@@ -54,10 +59,9 @@ class ActionInProjection(nn.Module):
 
     def __init__(self, config: ActionInConfig, out_size: int, operators: Operators) -> None:
         super().__init__()
-        self.operators = operators
         self.sinus = nn.ModuleList(FourierFrequencies(config) for _ in range(ACTION_SIZE))
         self.timestep_fourier_encoder = FourierFrequencies(config)
-        self.encoder = Trunk(config, out_size)
+        self.encoder = Trunk(config, out_size, operators)
         self.norm = nn.LayerNorm(out_size)
 
     def time_features(self, times: Tensor) -> Tensor:
@@ -72,12 +76,7 @@ class ActionInProjection(nn.Module):
         times = time_features.expand(*actions.shape[:2], -1)
         x = torch.cat((features, times), dim=-1)
         for layer in self.encoder.trunk:
-            if isinstance(layer, RMSNorm):
-                x = self.operators.rms_norm(x, layer.weight, layer.eps)
-            elif isinstance(layer, nn.Linear):
-                x = layer(x.to(layer.weight.dtype))
-            else:
-                x = layer(x)
+            x = layer(x.to(layer.weight.dtype) if isinstance(layer, Linear) else x)
         norm = self.norm
         return nn.functional.layer_norm(
             x.float(), norm.normalized_shape, norm.weight.float(), norm.bias.float(), norm.eps

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from alpamayo_ros.devices.operators import Operators
 from alpamayo_ros.model.configuration import DecoderConfig
+from alpamayo_ros.model.layers import Linear, RMSNorm, StackedLinear, empty_embedding
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,47 +92,6 @@ class KeyValueCache:
         return keys[:, :, :stop], values[:, :, :stop]
 
 
-def empty_embedding(rows: int, width: int) -> nn.Embedding:
-    """A table without initial values: drawing them on the meta device takes 1.7 s of imports."""
-    return nn.Embedding.from_pretrained(torch.empty(rows, width), freeze=False)
-
-
-class RMSNorm(nn.Module):
-    """The weight of a root-mean-square norm; the operators compute it."""
-
-    def __init__(self, width: int, eps: float) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
-        self.eps = eps
-
-
-class StackedLinear:
-    """Several bias-free Linear layers over one input, computed as one product.
-
-    The layers keep their names and parameters; `merge` moves these into one matrix that they
-    then share. Unmerged, the matrix is put together at each call, so that gradients flow.
-    """
-
-    def __init__(self, *layers: nn.Linear) -> None:
-        self.layers = layers
-        self.merged: Tensor | None = None
-
-    def merge(self) -> None:
-        """Make one matrix of the weights, for inference."""
-        merged = torch.cat([layer.weight.data for layer in self.layers])
-        rows = merged.split([layer.out_features for layer in self.layers])
-        for layer, row in zip(self.layers, rows):
-            layer.weight.data = row
-        self.merged = merged
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """x (..., in) to (..., sum of outs), one layer's output after the other."""
-        weight = self.merged
-        if weight is None:
-            weight = torch.cat([layer.weight for layer in self.layers])
-        return nn.functional.linear(x, weight)
-
-
 class SelfAttention(nn.Module):
     """Grouped-query attention with normalised queries and keys."""
 
@@ -140,12 +100,12 @@ class SelfAttention(nn.Module):
         self.config = config
         self.operators = operators
         query, key = (n * config.head_dim for n in (config.num_heads, config.num_kv_heads))
-        self.q_proj = nn.Linear(config.hidden_size, query, bias=False)
-        self.k_proj = nn.Linear(config.hidden_size, key, bias=False)
-        self.v_proj = nn.Linear(config.hidden_size, key, bias=False)
-        self.o_proj = nn.Linear(query, config.hidden_size, bias=False)
-        self.q_norm = RMSNorm(config.head_dim, config.rms_norm_eps)
-        self.k_norm = RMSNorm(config.head_dim, config.rms_norm_eps)
+        self.q_proj = Linear(config.hidden_size, query, operators)
+        self.k_proj = Linear(config.hidden_size, key, operators)
+        self.v_proj = Linear(config.hidden_size, key, operators)
+        self.o_proj = Linear(query, config.hidden_size, operators)
+        self.q_norm = RMSNorm(config.head_dim, config.rms_norm_eps, operators)
+        self.k_norm = RMSNorm(config.head_dim, config.rms_norm_eps, operators)
         self.stacked = StackedLinear(self.q_proj, self.k_proj, self.v_proj)
 
     def forward(
@@ -159,20 +119,38 @@ class SelfAttention(nn.Module):
         causal: bool,
     ) -> Tensor:
         """x (B, S, hidden) at tokens start..start+S-1 of the cache; returns (B, S, hidden)."""
-        batch, length, _ = x.shape
-        heads, kv_heads = self.config.num_heads, self.config.num_kv_heads
-        split = self.stacked(x).view(batch, length, heads + 2 * kv_heads, self.config.head_dim)
-        query, key, value = split.split((heads, kv_heads, kv_heads), dim=2)
-        query = self._place(query, self.q_norm, rotary)
-        key = self._place(key, self.k_norm, rotary)
-        keys, values = cache.write(layer, start, key, value.transpose(1, 2))
-        seen = self.operators.attention(query, keys, values, mask=mask, causal=causal)
-        return self.o_proj(seen.transpose(1, 2).reshape(batch, length, -1))
+        config = self.config
+        split = self._heads(self.stacked(x))
+        query, key, value = split.split(
+            (config.num_heads, config.num_kv_heads, config.num_kv_heads), dim=1
+        )
+        keys, values = cache.write(layer, start, self._turn(self.k_norm(key), rotary), value)
+        query = self._turn(self.q_norm(query), rotary)
+        return self._join(self.operators.attention(query, keys, values, mask=mask, causal=causal))
 
-    def _place(self, x: Tensor, norm: RMSNorm, rotary: Rotary) -> Tensor:
-        """Normalise (B, S, heads, D) and turn it to its position: (B, heads, S, D)."""
-        normed = self.operators.rms_norm(x, norm.weight, norm.eps)
-        return self.operators.rotary(normed.transpose(1, 2), rotary.cos, rotary.sin)
+    def last(
+        self, x: Tensor, rotary: Rotary, cache: KeyValueCache, layer: int, start: int
+    ) -> Tensor:
+        """As forward, but (B, 1, hidden) of the last token alone, which sees all others."""
+        key, value = self._heads(self.k_proj(x)), self._heads(self.v_proj(x))
+        keys, values = cache.write(layer, start, self._turn(self.k_norm(key), rotary), value)
+        length = x.shape[1]
+        query = self.q_norm(self._heads(self.q_proj(x[:, -1:])))
+        query = self._turn(query, rotary.span(length - 1, length))
+        return self._join(self.operators.attention(query, keys, values))
+
+    def _heads(self, x: Tensor) -> Tensor:
+        """(B, S, heads * D) to (B, heads, S, D)."""
+        return x.view(*x.shape[:2], -1, self.config.head_dim).transpose(1, 2)
+
+    def _turn(self, x: Tensor, rotary: Rotary) -> Tensor:
+        """Turn (B, heads, S, D) to its positions."""
+        return self.operators.rotary(x, rotary.cos, rotary.sin)
+
+    def _join(self, seen: Tensor) -> Tensor:
+        """Project what the heads saw, (B, heads, S, D), to (B, S, hidden)."""
+        batch, _, length, _ = seen.shape
+        return self.o_proj(seen.transpose(1, 2).reshape(batch, length, -1))
 
 
 class GatedMLP(nn.Module):
@@ -181,9 +159,9 @@ class GatedMLP(nn.Module):
     def __init__(self, config: DecoderConfig, operators: Operators) -> None:
         super().__init__()
         self.operators = operators
-        self.gate_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
-        self.up_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
-        self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
+        self.gate_proj = Linear(config.hidden_size, config.intermediate_size, operators)
+        self.up_proj = Linear(config.hidden_size, config.intermediate_size, operators)
+        self.down_proj = Linear(config.intermediate_size, config.hidden_size, operators)
         self.stacked = StackedLinear(self.gate_proj, self.up_proj)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -198,8 +176,8 @@ class DecoderLayer(nn.Module):
         super().__init__()
         self.self_attn = SelfAttention(config, operators)
         self.mlp = GatedMLP(config, operators)
-        self.input_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
-        self.post_attention_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+        self.input_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps, operators)
+        self.post_attention_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps, operators)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,6 +187,10 @@ class Additions:
     indices: Tensor  # int64 (N,) places in the sequence
     features: tuple[Tensor, ...]  # one a layer, (N, hidden)
 
+    def of_layer(self, index: int) -> Tensor | None:
+        """What is added to a layer's output, (N, hidden), if anything is."""
+        return self.features[index] if index < len(self.features) else None
+
 
 class Decoder(nn.Module):
     """Decoder layers and the norm after them."""
@@ -216,11 +198,10 @@ class Decoder(nn.Module):
     def __init__(self, config: DecoderConfig, operators: Operators) -> None:
         super().__init__()
         self.config = config
-        self.operators = operators
         self.layers = nn.ModuleList(
             DecoderLayer(config, operators) for _ in range(config.num_layers)
         )
-        self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+        self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps, operators)
 
     def run(
         self,
@@ -231,30 +212,35 @@ class Decoder(nn.Module):
         mask: Tensor | None = None,
         causal: bool = False,
         additions: Additions | None = None,
+        last_only: bool = False,
     ) -> Tensor:
         """Embeddings (B, S, hidden) at tokens start..start+S-1 to normalised states (B, S, hidden).
 
         Every token sees the cache before `start`; among themselves they see all, or with `causal`
         (start 0 only) those before them. mask bool (B, 1, 1, start + S), True where a key is seen.
         The residual keeps the type of `embeddings`, the result has that of the weights.
+
+        With `last_only` the result is (B, 1, hidden), of the last token, which no addition may
+        concern: of the others the last layer then computes keys and values only.
         """
         layers = self._layers()
         norms = [layer.input_layernorm for layer in layers] + [self.norm]
-        rms_norm, add_rms_norm = self.operators.rms_norm, self.operators.add_rms_norm
         residual = embeddings
-        normed = rms_norm(residual, norms[0].weight, norms[0].eps)
+        normed = norms[0](residual)
         for index, layer in enumerate(layers):
-            seen = layer.self_attn(normed, rotary, cache, index, start, mask, causal)
-            between = layer.post_attention_layernorm
-            normed, residual = add_rms_norm(seen, residual, between.weight, between.eps)
-            update, after = layer.mlp(normed), norms[index + 1]
-            if additions is not None and index < len(additions.features):
-                residual = (residual + update).index_add_(
-                    1, additions.indices, additions.features[index][None]
-                )
-                normed = rms_norm(residual, after.weight, after.eps)
+            added = None if additions is None else additions.of_layer(index)
+            if last_only and index == len(layers) - 1:
+                seen = layer.self_attn.last(normed, rotary, cache, index, start)
+                residual, added = residual[:, -1:], None
             else:
-                normed, residual = add_rms_norm(update, residual, after.weight, after.eps)
+                seen = layer.self_attn(normed, rotary, cache, index, start, mask, causal)
+            normed, residual = layer.post_attention_layernorm.after_adding(seen, residual)
+            update, after = layer.mlp(normed), norms[index + 1]
+            if additions is not None and added is not None:
+                residual = (residual + update).index_add_(1, additions.indices, added[None])
+                normed = after(residual)
+            else:
+                normed, residual = after.after_adding(update, residual)
         return normed
 
     def merge(self) -> None:

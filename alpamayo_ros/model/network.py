@@ -9,6 +9,7 @@ from alpamayo_ros.devices.operators import Operators
 from alpamayo_ros.model.configuration import ActionSpaceConfig, ModelConfig
 from alpamayo_ros.model.expert import ACTION_SIZE, ActionInProjection, Expert
 from alpamayo_ros.model.language import LanguageModel
+from alpamayo_ros.model.layers import Linear
 from alpamayo_ros.model.vision import VisionModel
 
 
@@ -27,7 +28,7 @@ class VisionLanguageModel(nn.Module):
     def __init__(self, config: ModelConfig, operators: Operators) -> None:
         super().__init__()
         self.model = Backbone(config, operators)
-        self.lm_head = nn.Linear(config.backbone.text.hidden_size, config.vocab_size, bias=False)
+        self.lm_head = Linear(config.backbone.text.hidden_size, config.vocab_size, operators)
 
 
 class ActionScale(nn.Module):
@@ -53,7 +54,7 @@ class Network(nn.Module):
         self.vlm = VisionLanguageModel(config, operators)
         self.expert = Expert(config, operators)
         self.action_in_proj = ActionInProjection(config.action_in, hidden, operators)
-        self.action_out_proj = nn.Linear(hidden, ACTION_SIZE)
+        self.action_out_proj = Linear(hidden, ACTION_SIZE, operators, bias=True)
         self.action_space = ActionScale(config.action_space)
 
     def merge(self) -> None:

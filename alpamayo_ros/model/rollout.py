@@ -79,6 +79,7 @@ class Rollout:
             start=0,
             causal=True,
             additions=Additions(indices, features.deepstack),
+            last_only=True,
         )
         cache.copy_first_row(len(ids))
         return self._logits(states)

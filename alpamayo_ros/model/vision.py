@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from alpamayo_ros.devices.operators import Operators
 from alpamayo_ros.model.configuration import VisionConfig
-from alpamayo_ros.model.language import Rotary, empty_embedding
+from alpamayo_ros.model.language import Rotary
+from alpamayo_ros.model.layers import Linear, empty_embedding
 
 LAYER_NORM_EPS = 1e-6
 ROPE_THETA = 10000.0
@@ -40,15 +41,16 @@ class _GridTables:
 class PatchEmbed(nn.Module):
     """The checkpoint's Conv3d; over whole patches it is one matrix product."""
 
-    def __init__(self, config: VisionConfig) -> None:
+    def __init__(self, config: VisionConfig, operators: Operators) -> None:
         super().__init__()
+        self.operators = operators
         kernel = (config.temporal_patch_size, config.patch_size, config.patch_size)
         self.proj = nn.Conv3d(config.in_channels, config.hidden_size, kernel, kernel)
 
     def forward(self, patches: Tensor) -> Tensor:
         """Rows (..., C * T * 16 * 16) to (..., hidden)."""
         weight = self.proj.weight
-        return nn.functional.linear(patches.to(weight.dtype), weight.flatten(1), self.proj.bias)
+        return self.operators.linear(patches.to(weight.dtype), weight.flatten(1), self.proj.bias)
 
 
 class VisionAttention(nn.Module):
@@ -58,8 +60,8 @@ class VisionAttention(nn.Module):
         super().__init__()
         self.heads = config.num_heads
         self.operators = operators
-        self.qkv = nn.Linear(config.hidden_size, 3 * config.hidden_size)
-        self.proj = nn.Linear(config.hidden_size, config.hidden_size)
+        self.qkv = Linear(config.hidden_size, 3 * config.hidden_size, operators, bias=True)
+        self.proj = Linear(config.hidden_size, config.hidden_size, operators, bias=True)
 
     def forward(self, x: Tensor, rotary: Rotary) -> Tensor:
         """x (B, S, hidden) to (B, S, hidden)."""
@@ -75,10 +77,11 @@ class VisionAttention(nn.Module):
 class VisionMLP(nn.Module):
     """Two layers with the tanh form of GELU."""
 
-    def __init__(self, config: VisionConfig) -> None:
+    def __init__(self, config: VisionConfig, operators: Operators) -> None:
         super().__init__()
-        self.linear_fc1 = nn.Linear(config.hidden_size, config.intermediate_size)
-        self.linear_fc2 = nn.Linear(config.intermediate_size, config.hidden_size)
+        hidden, inner = config.hidden_size, config.intermediate_size
+        self.linear_fc1 = Linear(hidden, inner, operators, bias=True)
+        self.linear_fc2 = Linear(inner, hidden, operators, bias=True)
 
     def forward(self, x: Tensor) -> Tensor:
         """x (..., hidden) to (..., hidden)."""
@@ -93,7 +96,7 @@ class VisionBlock(nn.Module):
         self.norm1 = nn.LayerNorm(config.hidden_size, eps=LAYER_NORM_EPS)
         self.norm2 = nn.LayerNorm(config.hidden_size, eps=LAYER_NORM_EPS)
         self.attn = VisionAttention(config, operators)
-        self.mlp = VisionMLP(config)
+        self.mlp = VisionMLP(config, operators)
 
     def forward(self, x: Tensor, rotary: Rotary) -> Tensor:
         """x (B, S, hidden) to (B, S, hidden)."""
@@ -104,14 +107,16 @@ class VisionBlock(nn.Module):
 class PatchMerger(nn.Module):
     """Joins 2 x 2 patches into one token; the deepstack ones normalise after joining."""
 
-    def __init__(self, config: VisionConfig, norm_after_joining: bool) -> None:
+    def __init__(
+        self, config: VisionConfig, norm_after_joining: bool, operators: Operators
+    ) -> None:
         super().__init__()
         self.joined = config.hidden_size * config.merge_size**2
         self.norm_after_joining = norm_after_joining
         width = self.joined if norm_after_joining else config.hidden_size
         self.norm = nn.LayerNorm(width, eps=LAYER_NORM_EPS)
-        self.linear_fc1 = nn.Linear(self.joined, self.joined)
-        self.linear_fc2 = nn.Linear(self.joined, config.out_hidden_size)
+        self.linear_fc1 = Linear(self.joined, self.joined, operators, bias=True)
+        self.linear_fc2 = Linear(self.joined, config.out_hidden_size, operators, bias=True)
 
     def forward(self, x: Tensor) -> Tensor:
         """x (B, S, hidden) to (B, S / 4, out_hidden)."""
@@ -126,12 +131,12 @@ class VisionModel(nn.Module):
     def __init__(self, config: VisionConfig, operators: Operators) -> None:
         super().__init__()
         self.config = config
-        self.patch_embed = PatchEmbed(config)
+        self.patch_embed = PatchEmbed(config, operators)
         self.pos_embed = empty_embedding(config.num_position_embeddings, config.hidden_size)
         self.blocks = nn.ModuleList(VisionBlock(config, operators) for _ in range(config.depth))
-        self.merger = PatchMerger(config, norm_after_joining=False)
+        self.merger = PatchMerger(config, False, operators)
         self.deepstack_merger_list = nn.ModuleList(
-            PatchMerger(config, norm_after_joining=True) for _ in config.deepstack_layers
+            PatchMerger(config, True, operators) for _ in config.deepstack_layers
         )
         self._tables = functools.lru_cache(maxsize=8)(self._make_tables)
 

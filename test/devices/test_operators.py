@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from alpamayo_ros.devices import cpu
 from alpamayo_ros.devices.operators import Operators, operators_for
 
 OPERATORS = operators_for("cpu")
@@ -99,5 +100,31 @@ def test_the_euler_step_keeps_a_float32_state() -> None:
     torch.testing.assert_close(stepped, x + 0.25 * velocity.float())
 
 
-def test_the_table_is_the_plain_one_on_cpu_and_cuda() -> None:
-    assert operators_for("cpu") == operators_for("cuda:0") == Operators()
+@pytest.mark.parametrize("rows", [1, 6, 64])
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_linear_is_the_product_with_the_transposed_weight(rows: int, with_bias: bool) -> None:
+    x, weight = random(2, rows, 24), random(40, 24, seed=1)
+    bias = random(40, seed=2) if with_bias else None
+    expected = x.double().numpy() @ weight.double().numpy().T
+    expected += 0 if bias is None else bias.numpy()
+    with torch.no_grad():
+        got = OPERATORS.linear(x, weight, bias)
+        row = OPERATORS.linear(x[:, -1], weight, bias)
+    np.testing.assert_allclose(got.numpy(), expected, atol=1e-5)
+    np.testing.assert_allclose(row.numpy(), expected[:, -1], atol=1e-5)
+
+
+def test_linear_has_gradients_where_they_are_wanted() -> None:
+    x, weight = random(3, 4), random(5, 4, seed=1).requires_grad_()
+    OPERATORS.linear(x, weight, None).sum().backward()
+    torch.testing.assert_close(weight.grad, x.sum(0).expand(5, 4))
+
+
+def test_the_table_is_the_plain_one_on_cuda_and_multiplies_by_onednn_on_the_cpu() -> None:
+    assert operators_for("cuda:0") == Operators()
+    assert operators_for("cpu") == Operators(linear=cpu.linear)
+
+
+def test_a_build_of_pytorch_without_onednn_has_the_plain_table(monkeypatch) -> None:
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    assert operators_for("cpu") == Operators()
