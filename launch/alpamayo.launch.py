@@ -7,16 +7,23 @@ from ament_index_python.packages import get_package_share_directory
 from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetEnvironmentVariable
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode
+from launch_ros.parameter_descriptions import ParameterValue
 
 from alpamayo_ros.ros.node_process import profile_variables
 from launch import LaunchDescription
 
 SHARE = Path(get_package_share_directory("alpamayo_ros"))
+PROFILE_VARIABLE = profile_variables(os.environ)[0]
 ROLES = ("cross_left", "front_wide", "cross_right", "front_tele")
 
 ARGUMENTS = {
     "params_file": (str(SHARE / "config" / "alpamayo.yaml"), "YAML file of parameters"),
     "model_path": ("", "checkpoint folder, or demo; empty: as params_file says"),
+    "tokenizer_path": (
+        "",
+        "folder of Qwen3-VL-8B-Instruct, where the checkpoint has no tokenizer; "
+        "empty: as params_file says",
+    ),
     "device": ("", "auto, cpu, cuda:N or npu:N; empty: as params_file says"),
     "namespace": ("", "namespace of the node"),
     "use_sim_time": ("", "true for bags with /clock; empty: as params_file says"),
@@ -24,7 +31,7 @@ ARGUMENTS = {
     "odometry_topic": ("/localization/odometry", "nav_msgs/Odometry"),
     "navigation_topic": ("~/input/navigation", "std_msgs/String with the route instruction"),
     "dds_profile": (
-        str(SHARE / "config" / "fastdds_images.xml"),
+        os.environ.get(PROFILE_VARIABLE, str(SHARE / "config" / "fastdds_images.xml")),
         "Fast DDS profile for large images; empty: the middleware's default, which loses many",
     ),
     "respawn": ("false", "start the node again when it dies"),
@@ -44,6 +51,7 @@ ARGUMENTS = {
 # Launch argument to the parameter that it sets when it is not empty.
 PARAMETERS = {
     "model_path": "model.path",
+    "tokenizer_path": "model.tokenizer_path",
     "device": "device",
     "use_sim_time": "use_sim_time",
     "autostart": "autostart",
@@ -64,7 +72,9 @@ def generate_launch_description() -> LaunchDescription:
 def _node(context) -> list:
     given = {name: LaunchConfiguration(name).perform(context) for name in ARGUMENTS}
     parameters = {
-        parameter: given[name] == "true" if name in BOOLEANS else given[name]
+        parameter: _boolean(name, given[name])
+        if name in BOOLEANS
+        else ParameterValue(given[name], value_type=str)  # a folder may be called 2024
         for name, parameter in PARAMETERS.items()
         if given[name]
     }
@@ -77,9 +87,6 @@ def _node(context) -> list:
             (f"~/input/{role}/image", given[f"{role}_topic"]),
             (f"~/input/{role}/image/compressed", given[f"{role}_topic"] + "/compressed"),
         ]
-    profile = [
-        SetEnvironmentVariable(name, given["dds_profile"]) for name in profile_variables(os.environ)
-    ]
     node = LifecycleNode(
         package="alpamayo_ros",
         executable="alpamayo_node",
@@ -88,8 +95,15 @@ def _node(context) -> list:
         parameters=[given["params_file"], parameters],
         remappings=remappings,
         arguments=["--ros-args", "--log-level", given["log_level"]],
-        respawn=given["respawn"] == "true",
+        respawn=_boolean("respawn", given["respawn"]),
         respawn_delay=5.0,
         output="screen",
     )
-    return [*profile, node]
+    return [SetEnvironmentVariable(PROFILE_VARIABLE, given["dds_profile"]), node]
+
+
+def _boolean(name: str, text: str) -> bool:
+    """true or false, in any case; everything else would silently mean one of them."""
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"launch argument {name}:={text} must be true or false")
+    return text.lower() == "true"
