@@ -80,6 +80,14 @@ def test_what_configure_finds_wrong_leaves_a_node_that_says_why(start_node, tmp_
     assert bench.process.stop(signal.SIGINT) == 0
 
 
+def test_a_signal_while_the_model_is_loaded_ends_the_node_before_it_is_active(start_node):
+    bench = start_node(*parameters(model__path="demo"))
+    bench.wait(lambda: "loading demo" in bench.process.output(), "loading")
+    assert bench.process.stop(signal.SIGINT) == 0
+    assert "now active" not in bench.process.output()
+    assert "Traceback" not in bench.process.output()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_an_active_node_soon_with_code_0(start_node, context, number):
     bench = start_node(*parameters(model__path="demo", gate__mode="report", **COMPRESSED))

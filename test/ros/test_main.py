@@ -32,6 +32,7 @@ def run(domain_id, *arguments: str) -> subprocess.CompletedProcess:
         (["-p", "odometry.to_rear_axle:=[1.0]"], "[1.0] is no list of 4 floats"),
         (["--params-file", "missing.yaml"], "missing.yaml"),
         (["-p", "no_assignment"], "no_assignment"),
+        (["-p", "use_sim_time:=maybe"], "use_sim_time"),
     ],
 )
 def test_wrong_ros_arguments_end_with_one_line_and_code_2(domain_id, arguments, words):
@@ -40,6 +41,15 @@ def test_wrong_ros_arguments_end_with_one_line_and_code_2(domain_id, arguments, 
     assert words in result.stderr
     assert result.stderr.startswith("alpamayo_node: ")
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_a_wrong_name_is_one_line_of_ours_after_rcls_own(domain_id):
+    result = run(domain_id, "--ros-args", "-r", "__node:=1bad")
+    assert result.returncode == 2
+    assert "Traceback" not in result.stderr
+    last = result.stderr.strip().splitlines()[-1]
+    assert last.startswith("alpamayo_node: ")
+    assert "1bad" in last
 
 
 def test_a_broken_yaml_file_ends_with_one_line_and_code_2(domain_id, tmp_path):
