@@ -19,16 +19,18 @@ def attention(
 ) -> Tensor:
     """Scaled dot-product attention with grouped query heads.
 
-    query (B, H, S, D), key and value (B, K, T, D) with H a multiple of K; mask bool (B, 1, 1, T),
-    True where a key may be seen; causal: query s sees keys 0..s, S = T. Returns (B, H, S, D).
+    query (B, H, S, D), key and value (B, K, T, D) with H a multiple of K; mask bool (B, 1, 1, T)
+    or (B, 1, S, T), True where a key may be seen; causal: query s sees keys 0..s, S = T. Returns
+    (B, H, S, D).
     """
     batch, heads, length, width = query.shape
     kv_heads = key.shape[1]
-    if causal or heads == kv_heads:
+    one_mask = mask is None or mask.shape[2] == 1
+    if causal or heads == kv_heads or not one_mask:
         return F.scaled_dot_product_attention(
             query, key, value, attn_mask=mask, is_causal=causal, enable_gqa=heads != kv_heads
         )
-    # The heads of a group see the same keys, all of them: they are more rows of one query, so
+    # The heads and queries of a group see the same keys: they are more rows of one query, so
     # nothing repeats the cache (at 3000 tokens that copy costs more than the attention).
     rows = query.reshape(batch, kv_heads, heads // kv_heads * length, width)
     seen = F.scaled_dot_product_attention(rows, key, value, attn_mask=mask)

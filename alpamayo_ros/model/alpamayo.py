@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from alpamayo_ros.model.config_file import backbone_folder, load_config
 from alpamayo_ros.model.configuration import ModelConfig
 from alpamayo_ros.model.errors import ModelError, PlanCancelled
 from alpamayo_ros.model.features import CameraFrame, FeatureCache, join
-from alpamayo_ros.model.images import resize_frame
+from alpamayo_ros.model.images import model_size
 from alpamayo_ros.model.memory import cache_bytes, weight_bytes
 from alpamayo_ros.model.network import Network, empty_network
 from alpamayo_ros.model.prompt import CAMERA_LABELS, CameraLayout, PromptBuilder
@@ -38,6 +38,15 @@ from alpamayo_ros.types import CAMERA_IDS, Plan, Snapshot
 
 MAX_SAMPLES = 64
 MAX_NEW_TOKENS = 4096
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What version 1.5 says to a question about the images."""
+
+    text: str
+    token_ids: tuple[int, ...]  # with the end token, where it came
+    truncated: bool  # it was cut off
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +80,7 @@ class AlpamayoR1:
         self.model_id = model_id
         self.device = device
         self.dtype = dtype
-        self.features = FeatureCache(network.vlm.model.visual)
+        self.features = FeatureCache(network.vlm.model.visual, self.pixel_limits)
         self.prompts = PromptBuilder(config, tokenizer)
         self.rollout = Rollout(network, config, operators, tokenizer.special("<|im_end|>"))
         # A released checkpoint computes with mean and deviation as it stores them, rounded.
@@ -184,15 +193,65 @@ class AlpamayoR1:
             PlanCancelled: should_stop said so.
         """
 
-        def check() -> None:
-            if should_stop is not None and should_stop():
-                raise PlanCancelled
-
         choices = self._choices(
             snapshot, num_samples, seed, greedy, temperature, top_p, max_new_tokens, noise, tokens
         )
         with self._lock, torch.no_grad():
-            return self._plan(snapshot, choices, seed, navigation_text or "", check)
+            return self._plan(snapshot, choices, seed, navigation_text or "", _check(should_stop))
+
+    def answer(
+        self,
+        snapshot: Snapshot,
+        question: str,
+        seed: int = 0,
+        greedy: bool = False,
+        temperature: float = 0.6,
+        top_p: float = 0.98,
+        max_new_tokens: int = 256,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> Answer:
+        """Answer a question about a snapshot's images, which checkpoints of version 1.5 can.
+
+        The ego history plays no part. The arguments are those of `plan`.
+
+        Raises:
+            ModelError: the checkpoint is R1, or an argument is out of range; one line.
+            PlanCancelled: should_stop said so.
+        """
+        if self.config.version == "1":
+            raise ModelError("an R1 checkpoint answers no questions: load one of version 1.5")
+        choices = self._choices(
+            snapshot, 1, seed, greedy, temperature, top_p, max_new_tokens, None, None
+        )
+        check, rollout = _check(should_stop), self.rollout
+        with self._lock, torch.no_grad():
+            frames = self._frames(snapshot)
+            prompt = self.prompts.question(self._layout(frames), question)
+            features = join(self.features.encode(frames, check))
+            cache = rollout.cache(1, len(prompt.ids) + max_new_tokens)
+            logits = rollout.prefill(prompt, prompt.ids, features, cache)
+            ids = rollout.answer(prompt, logits, cache, choices.choose, max_new_tokens, check)
+        ended = ids[-1] in (self.config.special_ids["answer_end"], rollout.end_of_text)
+        return Answer(self.tokenizer.decode(ids).strip(), tuple(ids), not ended)
+
+    def encode_ahead(
+        self, frames: Sequence[CameraFrame], should_stop: Callable[[], bool] | None = None
+    ) -> int:
+        """Encode frames that a later plan may use, while the device has nothing else to do.
+
+        A plan that meets them, by camera, stamp and content, does not encode them again. A plan
+        that comes meanwhile waits for one image. Returns how many images were encoded.
+
+        Raises:
+            PlanCancelled: should_stop, asked before each image, said so.
+        """
+        count = 0
+        for frame in frames:
+            with self._lock, torch.no_grad():
+                before = self.features.encoded
+                self.features.encode([frame], _check(should_stop))
+                count += self.features.encoded - before
+        return count
 
     def _plan(
         self,
@@ -205,7 +264,7 @@ class AlpamayoR1:
         config, rollout = self.config, self.rollout
         clock = StageClock(self.device)
         frames = self._frames(snapshot)
-        prompt = self.prompts.build(self._layout(snapshot, frames), navigation_text)
+        prompt = self.prompts.build(self._layout(frames), navigation_text)
         bins = history_bins(snapshot.ego_history_xyz, config.history)
         ids = prompt.with_history(config.history.first_id + bins)
         v0_m_s = speed_at_t0(snapshot.ego_history_xyz, snapshot.ego_history_rot, self.action_space)
@@ -279,7 +338,7 @@ class AlpamayoR1:
         return _Choices(choose, checked_noise(noise, num_samples, waypoints), max_new_tokens)
 
     def _frames(self, snapshot: Snapshot) -> list[CameraFrame]:
-        """The snapshot's frames at the model's size, in the order of the prompt."""
+        """The snapshot's frames in the order of the prompt."""
         version_1 = self.config.version == "1"
         known = tuple(CAMERA_IDS.values() if version_1 else CAMERA_LABELS)
         ids = snapshot.camera_ids
@@ -287,18 +346,20 @@ class AlpamayoR1:
             wanted = "exactly" if version_1 else "some of"
             raise ModelError(f"the model wants {wanted} the cameras {known}, got {tuple(ids)}")
         return [
-            CameraFrame(camera_id, int(stamp_ns), resize_frame(rgb, *self.pixel_limits))
+            CameraFrame(camera_id, int(stamp_ns), rgb)
             for camera_id, frames, stamps_ns in zip(ids, snapshot.frames, snapshot.frame_stamps_ns)
             for rgb, stamp_ns in zip(frames, stamps_ns)
         ]
 
-    def _layout(self, snapshot: Snapshot, frames: list[CameraFrame]) -> list[CameraLayout]:
+    def _layout(self, frames: list[CameraFrame]) -> list[CameraLayout]:
+        """The cameras of the prompt; a camera's frames are of one size."""
         factor = self.config.backbone.vision.size_factor
-        sizes = {frame.camera_id: frame.rgb.shape for frame in frames}
-        return [
-            CameraLayout(camera_id, (sizes[camera_id][0] // factor, sizes[camera_id][1] // factor))
-            for camera_id in snapshot.camera_ids
-        ]
+        shapes = {frame.camera_id: frame.rgb.shape for frame in frames}
+        layout = []
+        for camera_id, (height, width, _) in shapes.items():
+            rows, columns = model_size(height, width, *self.pixel_limits)
+            layout.append(CameraLayout(camera_id, (rows // factor, columns // factor)))
+        return layout
 
     def _text(self, token_ids: tuple[int, ...]) -> str:
         """The chain of causation: all up to its end token, or up to the end."""
@@ -312,3 +373,13 @@ class AlpamayoR1:
         return tuple(
             closed or end not in ids for ids, closed in zip(reasoning.token_ids, reasoning.closed)
         )
+
+
+def _check(should_stop: Callable[[], bool] | None) -> Callable[[], None]:
+    """A function that raises PlanCancelled once should_stop says so."""
+
+    def check() -> None:
+        if should_stop is not None and should_stop():
+            raise PlanCancelled
+
+    return check

@@ -2,7 +2,8 @@
 
 An image's features do not depend on its place in the prompt, so reuse is exact. It pays where
 plans follow each other within the 0.3 s window of a snapshot: planning every 0.1 s encodes 4
-images of 16. A decision slower than 0.3 s never finds one.
+images of 16. A decision slower than 0.3 s never finds one, unless an idle device has encoded the
+frames as they arrived.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from alpamayo_ros.model.images import patch_rows
+from alpamayo_ros.model.images import patch_rows, resize_frame
 from alpamayo_ros.model.vision import ImageFeatures, VisionModel
 
 # Two snapshots of four cameras: 32 images of 6 MB each at full size.
@@ -24,7 +25,7 @@ CAPACITY = 32
 
 @dataclass(frozen=True, eq=False)
 class CameraFrame:
-    """A frame at the model's size."""
+    """A frame as the camera gave it, or already at the model's size."""
 
     camera_id: int
     stamp_ns: int
@@ -32,10 +33,16 @@ class CameraFrame:
 
 
 class FeatureCache:
-    """Features by camera, stamp and content; the least recently used ones go first."""
+    """Features by camera, stamp and content; the least recently used ones go first.
 
-    def __init__(self, visual: VisionModel, capacity: int = CAPACITY) -> None:
+    A frame is resized when it is encoded, and so once. pixel_limits are those of `resize_frame`.
+    """
+
+    def __init__(
+        self, visual: VisionModel, pixel_limits: tuple[int, int], capacity: int = CAPACITY
+    ) -> None:
         self._visual = visual
+        self._pixel_limits = pixel_limits
         self._capacity = capacity
         self._entries: OrderedDict[tuple[int, int], tuple[np.ndarray, ImageFeatures]] = (
             OrderedDict()
@@ -51,14 +58,15 @@ class FeatureCache:
     ) -> list[ImageFeatures]:
         """Features of each frame; `check` is called before each batch and may raise."""
         found = [self._find(frame) for frame in frames]
-        by_size: dict[tuple[int, ...], list[int]] = {}
+        by_size: dict[tuple[int, ...], list[tuple[int, np.ndarray]]] = {}
         for index, frame in enumerate(frames):
             if found[index] is None:
-                by_size.setdefault(frame.rgb.shape, []).append(index)
-        for indices in by_size.values():
+                rgb = resize_frame(frame.rgb, *self._pixel_limits)
+                by_size.setdefault(rgb.shape, []).append((index, rgb))
+        for images in by_size.values():
             check()
-            batch = self._encode_batch([frames[index].rgb for index in indices])
-            for index, features in zip(indices, batch):
+            batch = self._encode_batch([rgb for _, rgb in images])
+            for (index, _), features in zip(images, batch):
                 found[index] = features
                 self._store(frames[index], features)
         return [features for features in found if features is not None]

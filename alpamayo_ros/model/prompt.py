@@ -31,7 +31,7 @@ CAMERA_LABELS = {
     5: "Rear right camera",
     6: "Front telephoto camera",
 }
-MAX_NAVIGATION_CHARACTERS = 2000
+MAX_TEXT_CHARACTERS = 2000  # of a navigation text or a question
 
 Grid = tuple[int, int]  # rows and columns of an image's tokens
 
@@ -82,15 +82,16 @@ class PromptBuilder:
         Raises:
             ModelError: the navigation text is too long.
         """
-        if len(navigation) > MAX_NAVIGATION_CHARACTERS:
-            raise ModelError(
-                f"the navigation text has {len(navigation)} characters, at most "
-                f"{MAX_NAVIGATION_CHARACTERS} are allowed"
-            )
+        _require_short("navigation text", navigation)
         return self._routed(tuple(cameras), navigation)
 
     def question(self, cameras: Sequence[CameraLayout], text: str) -> Prompt:
-        """Version 1.5's prompt for a question about the images; it holds no history."""
+        """Version 1.5's prompt for a question about the images; it holds no history.
+
+        Raises:
+            ModelError: the question is too long.
+        """
+        _require_short("question", text)
         ids = [
             *self._opening(tuple(cameras)),
             *self._pieces("<|question_start|>", (text,), "<|question_end|>"),
@@ -163,6 +164,13 @@ class PromptBuilder:
             image_indices=image_indices,
             history_index=int(history[0]) if len(history) else -1,
             next_position=int(positions.max()) + 1,
+        )
+
+
+def _require_short(name: str, text: str) -> None:
+    if len(text) > MAX_TEXT_CHARACTERS:
+        raise ModelError(
+            f"the {name} has {len(text)} characters, at most {MAX_TEXT_CHARACTERS} are allowed"
         )
 
 

@@ -50,6 +50,9 @@ class Rollout:
         self._prompt_tables = functools.lru_cache(maxsize=4)(self._make_prompt_tables)
         weight = network.vlm.lm_head.weight
         self._device, self._dtype = str(weight.device), weight.dtype
+        # Constants of the flow's schedule.
+        self._times = flow_times(config.flow_steps, self._device)
+        self._time_features = network.action_in_proj.time_features(self._times)
 
     def cache(self, num_samples: int, tokens: int) -> KeyValueCache:
         """A cache for so many samples of so many tokens, the last one again where it fits."""
@@ -98,7 +101,6 @@ class Rollout:
         A sample whose end does not come within max_new_tokens, or that ends its text without it,
         gets it appended. logits (1, V) are the prefill's.
         """
-        model = self.network.vlm.model.language_model
         samples, start = cache.batch, len(prompt.ids)
         table = self._text_rotary(prompt.next_position, max_new_tokens + 1)
         logits = logits.expand(samples, -1)
@@ -115,14 +117,35 @@ class Rollout:
                 closed[sample] = last or ended
                 row.append(self.end_token if closed[sample] else chosen[sample])
             # Samples that have ended go along with the end token; nobody looks at the result.
-            tokens = torch.tensor([[row[-1]] for row in rows]).to(self._device)
-            states = model.run(
-                model.embed_tokens(tokens), table.span(step, step + 1), cache, start + step
-            )
+            newest = [row[-1] for row in rows]
+            states = self._decode(newest, table.span(step, step + 1), cache, start + step)
             if all(row[-1] == self.end_token for row in rows):
                 break
             logits = self._logits(states)
         return Reasoning(tuple(tuple(row) for row in rows), tuple(closed))
+
+    def answer(
+        self,
+        prompt: Prompt,
+        logits: Tensor,
+        cache: KeyValueCache,
+        choose: sampling.Choose,
+        max_new_tokens: int,
+        check: Check,
+    ) -> list[int]:
+        """Tokens of one answer, with its end token where that comes within max_new_tokens."""
+        start = len(prompt.ids)
+        table = self._text_rotary(prompt.next_position, max_new_tokens)
+        ends = (self.config.special_ids["answer_end"], self.end_of_text)
+        row: list[int] = []
+        for step in range(max_new_tokens):
+            check()
+            row += choose(step, logits)
+            if row[-1] in ends:
+                break
+            states = self._decode(row[-1:], table.span(step, step + 1), cache, start + step)
+            logits = self._logits(states)
+        return row
 
     def actions(
         self,
@@ -145,8 +168,6 @@ class Rollout:
         waypoints = noise.shape[1]
         rotary = self._expert_rotary(prompt.rope_delta, ends, waypoints)
         mask = self._expert_mask(ends, start, waypoints)
-        times = flow_times(self.config.flow_steps, self._device)
-        time_features = encode.time_features(times)
 
         def velocity_at(x: Tensor, step: int) -> Tensor:
             check()
@@ -155,7 +176,7 @@ class Rollout:
                 encode,
                 network.action_out_proj,
                 x,
-                time_features[step],
+                self._time_features[step],
                 rotary,
                 cache,
                 start,
@@ -163,7 +184,7 @@ class Rollout:
             )
 
         x = torch.from_numpy(noise).to(self._device)
-        return integrate(x, times, velocity_at, self.operators.euler_step, on_step)
+        return integrate(x, self._times, velocity_at, self.operators.euler_step, on_step)
 
     def _make_prompt_tables(self, prompt: Prompt) -> tuple[Tensor, Rotary]:
         """Where the images' tokens stand, and the rotary table; uploaded once a prompt."""
@@ -171,6 +192,14 @@ class Rollout:
         text = self.config.backbone.text
         rotary = rotary_table(positions, text, self._device, self._dtype)
         return torch.from_numpy(prompt.image_indices).to(self._device), rotary
+
+    def _decode(
+        self, tokens: list[int], rotary: Rotary, cache: KeyValueCache, start: int
+    ) -> Tensor:
+        """States (B, 1, hidden) of one token of each sample, which goes into the cache."""
+        model = self.network.vlm.model.language_model
+        column = torch.tensor(tokens)[:, None].to(self._device)
+        return model.run(model.embed_tokens(column), rotary, cache, start)
 
     def _logits(self, states: Tensor) -> Tensor:
         """Logits float32 (B, V) after the last of states (B, S, hidden), no trajectory bins."""

@@ -58,6 +58,16 @@ def test_a_mask_is_true_where_a_key_is_seen_and_differs_by_sample(heads, kv_head
     np.testing.assert_allclose(got.numpy(), expected, atol=1e-5)
 
 
+@pytest.mark.parametrize(("heads", "kv_heads"), [(4, 4), (6, 2)])
+def test_a_mask_may_differ_by_query(heads: int, kv_heads: int) -> None:
+    query, key, value = random(2, heads, 3, 8), random(2, kv_heads, 7, 8), random(2, kv_heads, 7, 8)
+    mask = random(2, 1, 3, 7, seed=5) > 0
+    mask[..., 0] = True  # no query without any key
+    expected = slow_attention(query, key, value, lambda b, row, k: bool(mask[b, 0, row, k]))
+    got = OPERATORS.attention(query, key, value, mask=mask)
+    np.testing.assert_allclose(got.numpy(), expected, atol=1e-5)
+
+
 def test_rms_norm_divides_by_the_root_of_the_mean_square() -> None:
     x, weight = random(3, 5), random(5, seed=1)
     wide = x.double().numpy()

@@ -62,6 +62,14 @@ def quick_model(tmp_path_factory: pytest.TempPathFactory) -> AlpamayoR1:
     return AlpamayoR1.from_pretrained(checkpoint)
 
 
+@pytest.fixture(scope="session")
+def quick_model_1_5(tmp_path_factory: pytest.TempPathFactory) -> AlpamayoR1:
+    """The same as version 1.5."""
+    folder = tmp_path_factory.mktemp("quick_1_5")
+    config = write_quick_config(folder / "config", "alpamayo1_5")
+    return AlpamayoR1.from_pretrained(write_recipe_checkpoint(folder / "checkpoint", config))
+
+
 @pytest.fixture(params=[1, 2], ids=["one thread", "two threads"])
 def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     torch.set_num_threads(request.param)

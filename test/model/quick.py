@@ -19,11 +19,11 @@ VISION = {
 }
 
 
-def write_quick_config(folder: Path) -> Path:
+def write_quick_config(folder: Path, model_type: str = "alpamayo_r1") -> Path:
     """Write config.json, the backbone's and its tokenizer: the small model's, made smaller."""
     (folder / "backbone").mkdir(parents=True)
     values = json.loads((SMALL / "config.json").read_text())
-    values |= {"min_pixels": 5120, "max_pixels": 7680}
+    values |= {"min_pixels": 5120, "max_pixels": 7680, "model_type": model_type}
     values["expert_cfg"] |= {"hidden_size": 48, "intermediate_size": 64}
     (folder / "config.json").write_text(json.dumps(values))
     backbone = json.loads((SMALL / "backbone" / "config.json").read_text())

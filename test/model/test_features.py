@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from alpamayo_ros.model import AlpamayoR1
+from alpamayo_ros.model import AlpamayoR1, PlanCancelled
 from alpamayo_ros.model.features import CAPACITY, CameraFrame
+from alpamayo_ros.model.images import resize_frame
 from alpamayo_ros.model.rollout import Rollout
 from alpamayo_ros.types import FRAME_OFFSETS_NS, STEP_NS, Snapshot
 
@@ -71,6 +72,52 @@ def test_six_samples_prefill_once(model: AlpamayoR1, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Rollout, "prefill", counted)
     model.plan(snapshot(0), num_samples=6, max_new_tokens=4)
     assert len(calls) == 1
+
+
+def test_frames_encoded_as_they_arrive_leave_nothing_to_encode(model: AlpamayoR1) -> None:
+    model.reset()
+    expected = model.plan(snapshot(0), max_new_tokens=8)
+    model.reset()
+    arrived = [
+        CameraFrame(camera, int(stamp_ns), rgb)
+        for camera, stamps_ns, frames in zip(
+            snapshot(0).camera_ids, snapshot(0).frame_stamps_ns, snapshot(0).frames
+        )
+        for stamp_ns, rgb in zip(stamps_ns, frames)
+    ]
+    assert model.encode_ahead(arrived[:10]) == 10
+    assert model.encode_ahead(arrived) == 6
+    before = model.features.encoded
+    plan = model.plan(snapshot(0), max_new_tokens=8)
+    assert model.features.encoded == before
+    assert plan.token_ids == expected.token_ids
+    np.testing.assert_allclose(plan.samples, expected.samples, atol=1e-4, rtol=0)
+
+
+def test_encoding_ahead_is_given_up_before_the_next_image(model: AlpamayoR1) -> None:
+    model.reset()
+    calls = iter([False, False, True])
+    before = model.features.encoded
+    with pytest.raises(PlanCancelled):
+        model.encode_ahead([frame(0, stamp_ns) for stamp_ns in range(5)], lambda: next(calls))
+    assert model.features.encoded - before == 2
+
+
+def test_a_frame_of_camera_size_is_resized_once(
+    model: AlpamayoR1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.reset()
+    calls: list[tuple[int, ...]] = []
+
+    def counted(rgb: np.ndarray, *limits: int) -> np.ndarray:
+        calls.append(rgb.shape)
+        return resize_frame(rgb, *limits)
+
+    monkeypatch.setattr("alpamayo_ros.model.features.resize_frame", counted)
+    large = CameraFrame(0, 5, np.random.default_rng(0).integers(0, 256, (200, 300, 3), np.uint8))
+    assert encoded(model, large) == 1
+    assert encoded(model, large) == 0
+    assert calls == [(200, 300, 3)]
 
 
 def frame(camera: int, stamp_ns: int, seed: int = 0) -> CameraFrame:

@@ -55,6 +55,7 @@ BACKBONE = {
     "image_token_id": IMAGE,
     "vision_start_token_id": VISION_START,
     "vision_end_token_id": VISION_END,
+    "video_token_id": 13,
     "text_config": TEXT,
     "vision_config": VISION,
 }
@@ -84,8 +85,8 @@ def ours() -> Rollout:
     return our_rollout()
 
 
-@pytest.fixture(scope="module")
-def theirs(ours: Rollout) -> Any:
+def stock_model(ours: Rollout) -> Any:
+    """transformers' model with our weights."""
     from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
     config = Qwen3VLConfig(**{k: v for k, v in BACKBONE.items() if k != "model_type"})
@@ -94,6 +95,11 @@ def theirs(ours: Rollout) -> Any:
     missing, unexpected = model.load_state_dict(weights, strict=False)
     assert (missing, unexpected) == ([], [])
     return model
+
+
+@pytest.fixture(scope="module")
+def theirs(ours: Rollout) -> Any:
+    return stock_model(ours)
 
 
 def prompt_ids() -> np.ndarray:
