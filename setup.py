@@ -24,6 +24,6 @@ setup(
     packages=find_packages(include=["alpamayo_ros", "alpamayo_ros.*"]),
     package_data={"alpamayo_ros": ["**/*.json", "**/*.html", "**/*.npz", "**/*.safetensors"]},
     install_requires=lines("requirements.txt"),
-    extras_require={"npu": lines("requirements-npu.txt")},
+    extras_require={"npu": lines("requirements-npu.txt"), "ray": ["ray>=2.40"]},
     entry_points={"console_scripts": lines("resource/executables.txt")},
 )

@@ -74,7 +74,7 @@ class EgoPose:
     stamp_ns: int
     position: np.ndarray  # float64 (3,) m
     quaternion: np.ndarray  # float64 (4,) x, y, z, w, unit length
-    speed_m_s: float  # signed, along x of the child frame; nan when the twist is not filled
+    speed_m_s: float  # signed, along x of the child frame; 0 all along: the twist is not filled
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ import numpy as np
 from tqdm import tqdm
 
 from alpamayo_ros.cli.common import OneLineParser, UsageError, run
+from alpamayo_ros.demo.drive import MAX_DURATION_S
 from alpamayo_ros.demo.moments import ShownPlan, make_moments
 from alpamayo_ros.demo.recording import DriveRecording, record_drive
 from alpamayo_ros.demo.report import write_report
@@ -25,7 +26,7 @@ from alpamayo_ros.ros.bag_run import (
     run_node_on_bag,
     waypoints_in_ego_frame,
 )
-from alpamayo_ros.ros.node_process import DomainLease, config_file
+from alpamayo_ros.ros.node_process import LAST_DOMAIN, DomainLease, config_file
 from alpamayo_ros.types import CAMERA_ROLES, HISTORY_POSES, STEP_S
 
 WRITES = ("bag", "summary.json", "report.html", "node.log", "front.png", "above.png")
@@ -49,8 +50,11 @@ def _command(argv: Sequence[str] | None) -> int:
 
 
 def _demo(options: argparse.Namespace) -> int:
-    if not options.duration >= SHORTEST_S:
-        raise UsageError(f"--duration {options.duration:g}: at least {SHORTEST_S:g} s are needed")
+    _require("--duration", options.duration, SHORTEST_S, MAX_DURATION_S)
+    _require("--seed", options.seed, 0, 2**63 - 1)
+    _require("--moments", options.moments, 0, 1000)
+    if options.domain_id is not None:
+        _require("--domain-id", options.domain_id, 0, LAST_DOMAIN)
     params_file = options.params_file or config_file("demo.yaml")
     if params_file is None or not params_file.is_file():
         raise UsageError(f"--params-file {params_file}: there is no such file")
@@ -74,6 +78,11 @@ def _demo(options: argparse.Namespace) -> int:
     if outcome.exit_code != 0:
         print(f"error: the node ended with {outcome.exit_code}", file=sys.stderr)
     return 0 if plans and outcome.exit_code == 0 else 1
+
+
+def _require(name: str, value: float, least: float, most: float) -> None:
+    if not least <= value <= most:
+        raise UsageError(f"{name} {value:g}: allowed are {least:g} to {most:g}")
 
 
 def _play(recording: DriveRecording, params_file: Path, log: Path, domain_id: int | None) -> BagRun:

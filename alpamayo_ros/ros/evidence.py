@@ -7,7 +7,6 @@ import concurrent.futures
 from rclpy.node import Node
 
 from alpamayo_ros.planning.planner import Decision
-from alpamayo_ros.ros.parameters import NodeSettings
 from alpamayo_ros.sensing.blackbox import BlackBox
 
 
@@ -21,20 +20,20 @@ def one_line(error: BaseException) -> str:
 class Evidence:
     """Writes snapshots of rejected plans, off the planning thread, one at a time."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, black_box: BlackBox | None) -> None:
         self._node = node
+        self._box = black_box
         self._writer = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="blackbox")
         self._writing: concurrent.futures.Future[None] | None = None
 
-    def keep(self, decision: Decision, settings: NodeSettings) -> None:
-        """Write a decision's snapshot, unless no folder is named or the last one is being written.
+    def keep(self, decision: Decision) -> None:
+        """Write a decision's snapshot, unless there is no box or the last one is being written.
 
         Writing a snapshot takes longer than a fast decision: what comes meanwhile is not kept.
         """
-        if not settings.blackbox_directory or (self._writing and not self._writing.done()):
+        if self._box is None or (self._writing and not self._writing.done()):
             return
-        box = BlackBox(settings.blackbox_directory, settings.blackbox_max_files)
-        self._writing = self._writer.submit(self._write, box, decision)
+        self._writing = self._writer.submit(self._write, self._box, decision)
 
     def close(self) -> None:
         """Finish writing."""

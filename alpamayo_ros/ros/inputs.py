@@ -172,6 +172,8 @@ class Inputs:
         # Some drivers leave the orientation at zero; others round it. Neither is a rotation.
         elif not 0.5 < norm < 2.0:
             problem = "odometry: the orientation is no rotation"
+        elif not np.isfinite(message.twist.twist.linear.x):
+            problem = "odometry: the twist is not finite; leave it at zero where it is not known"
         elif not (message.header.frame_id and message.child_frame_id):
             problem = "odometry: header.frame_id or child_frame_id is empty"
         if problem:

@@ -23,6 +23,7 @@ from alpamayo_ros.ros.inputs import Inputs
 from alpamayo_ros.ros.outputs import Outputs
 from alpamayo_ros.ros.parameters import NodeSettings
 from alpamayo_ros.ros.statistics import Statistics
+from alpamayo_ros.sensing.blackbox import BlackBox
 from alpamayo_ros.sensing.sampler import Selection
 from alpamayo_ros.types import Reason, Refusal
 
@@ -45,6 +46,7 @@ class PlanningLoop:
 
     Args:
         warm_up_s: how long a decision takes, from which the watchdog's times follow.
+        black_box: gets the snapshots of rejected plans.
         report: publishes the status; called after every decision and failure.
     """
 
@@ -57,6 +59,7 @@ class PlanningLoop:
         planner: Planner,
         statistics: Statistics,
         warm_up_s: float,
+        black_box: BlackBox | None,
         report: Callable[[], None],
     ) -> None:
         self._node = node
@@ -73,7 +76,7 @@ class PlanningLoop:
         self._request_lock = threading.Lock()
         self._stopped = False
         self._last_tick_ns = 0
-        self._evidence = Evidence(node)
+        self._evidence = Evidence(node, black_box)
         self._worker = PlanWorker(self._take, self._decide, self._deliver, self._failed)
         self.watchdog = Watchdog(
             timeout_ns=0,
@@ -219,7 +222,7 @@ class PlanningLoop:
                 throttle_duration_sec=10.0,
             )
         if not accepted:
-            self._evidence.keep(decision, self._settings)
+            self._evidence.keep(decision)
         request = self._request
         if request is not None and request.selection is decision.selection:
             self._finish(request, decision)

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from rclpy.executors import SingleThreadedExecutor
@@ -23,14 +23,7 @@ def main(argv: list[str] | None = None) -> int:
     Returns:
         0 after a clean end; 2, with one line on stderr, for what is wrong before configure.
     """
-    from rclpy.utilities import remove_ros_args
-
     argv = sys.argv[1:] if argv is None else argv
-    try:
-        own = remove_ros_args(["alpamayo_node", *argv])[1:]
-    except Exception as error:  # rcl's argument and YAML errors share no class
-        return _fail(error)
-    _parser().parse_args(own)
     stopping = threading.Event()
 
     def stop(number: int, _: object) -> None:
@@ -39,6 +32,13 @@ def main(argv: list[str] | None = None) -> int:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
+    from rclpy.utilities import remove_ros_args
+
+    try:
+        own = remove_ros_args(["alpamayo_node", *argv])[1:]
+    except Exception as error:  # rcl's argument and YAML errors share no class
+        return _fail(error)
+    _parser().parse_args(own)
     return _spin(argv, stopping)
 
 
@@ -89,6 +89,11 @@ def _fail(error: Exception) -> int:
     return 2
 
 
+class _OneLineParser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        sys.exit(_fail(ValueError(f"{message} (see alpamayo_node --help)")))
+
+
 def _parser() -> argparse.ArgumentParser:
     from alpamayo_ros.ros.parameter_table import TABLE
 
@@ -97,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
         f"  {p.name:{width}}  {p.default!r:8}  {p.help}" + (f" [{p.unit}]" if p.unit else "")
         for p in TABLE
     ]
-    return argparse.ArgumentParser(
+    return _OneLineParser(
         prog="alpamayo_node",
         description="Driving plans from four cameras and odometry with Alpamayo-R1, as a ROS 2 "
         "lifecycle node. Everything is set by ROS arguments, for example\n"

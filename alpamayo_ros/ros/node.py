@@ -59,6 +59,7 @@ class AlpamayoNode(LifecycleNode):
         self._inputs = Inputs(self, self._on_input)
         self._outputs: Outputs | None = None
         self._planner: Planner | None = None
+        self._black_box: BlackBox | None = None
         self._model_name, self._device = "", ""  # of the loaded model
         self._warm_up_s = 0.0
         self._loop: PlanningLoop | None = None
@@ -125,6 +126,7 @@ class AlpamayoNode(LifecycleNode):
             self._guarded("shutdown", self._shutdown)
         self._ended.set()
         self._housekeeping.join()
+        self._reports.flush()
         self._side.close()
         self._jumps.unregister()
         return self._stuck is None
@@ -175,6 +177,9 @@ class AlpamayoNode(LifecycleNode):
         self.settings = settings = NodeSettings.read(self)
         self._statistics = Statistics()
         self._inputs.forget_counts()
+        self._black_box = None
+        if settings.blackbox_directory:
+            self._black_box = BlackBox(settings.blackbox_directory, settings.blackbox_max_files)
         if settings.model_path == DEMO:
             self.get_logger().warning("DEMO MODEL: it must not drive a car")
         self.get_logger().info(f"loading {settings.model_path or '(no model.path)'} ...")
@@ -207,6 +212,7 @@ class AlpamayoNode(LifecycleNode):
             self._planner,
             self._statistics,
             self._warm_up_s,
+            self._black_box,
             self._report,
         )
         self._inputs.subscribe(self.settings)
@@ -350,11 +356,11 @@ class AlpamayoNode(LifecycleNode):
         decision = self._statistics.last_decision
         if not self.settings.blackbox_directory:
             return _answer(response, False, "blackbox.directory is empty: set it to a folder")
-        if decision is None:
+        if decision is None or self._black_box is None:
             return _answer(response, False, "there is no snapshot yet")
-        box = BlackBox(self.settings.blackbox_directory, self.settings.blackbox_max_files)
         try:
-            return _answer(response, True, str(box.save(decision.snapshot, "requested")))
+            path = self._black_box.save(decision.snapshot, "requested")
+            return _answer(response, True, str(path))
         except OSError as error:
             return _answer(response, False, one_line(error))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from alpamayo_ros.types import Snapshot
+from alpamayo_ros.types import Snapshot, UserError
 
 
 class BlackBox:
@@ -13,10 +13,16 @@ class BlackBox:
     Args:
         directory: where to write; it is made when first needed.
         max_files: how many files to keep; the oldest go first.
+
+    Raises:
+        UserError: the folder's `~user` is nobody.
     """
 
     def __init__(self, directory: str, max_files: int) -> None:
-        self.directory = Path(directory).expanduser()
+        try:
+            self.directory = Path(directory).expanduser().absolute()
+        except RuntimeError:
+            raise UserError(f"blackbox.directory {directory}: there is no such user") from None
         self.max_files = max_files
 
     def save(self, snapshot: Snapshot, cause: str) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import cv2
 import numpy as np
 
@@ -17,6 +19,10 @@ RAW: dict[str, tuple[int, int | None]] = {
     "mono8": (1, cv2.COLOR_GRAY2RGB),
 }
 MAX_SIDE = 16_384  # an image larger than this is a damaged header, not a camera
+MAX_PIXELS = 64_000_000
+PNG_START, JPEG_START = b"\x89PNG\r\n\x1a\n", b"\xff\xd8"
+JPEG_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}  # markers of a frame header
+HEADER_BYTES = 200_000  # metadata before the frame header can be as long as three segments
 
 
 class MalformedImageError(UserError):
@@ -52,8 +58,7 @@ def compressed_encoding(format_field: str) -> str:
 
 def _decode_compressed(frame: Frame) -> np.ndarray:
     data = np.frombuffer(frame.data, np.uint8)
-    if data.size == 0:
-        raise MalformedImageError(f"{frame.encoding} image has no bytes")
+    _check_size(frame.encoding, *_announced_size(frame.encoding, bytes(data[:HEADER_BYTES])))
     try:
         bgr = cv2.imdecode(data, cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION)
     except cv2.error as error:
@@ -63,11 +68,37 @@ def _decode_compressed(frame: Frame) -> np.ndarray:
     return cv2.cvtColor(bgr, cv2.COLOR_BGR2RGB)
 
 
+def _announced_size(encoding: str, head: bytes) -> tuple[int, int]:
+    """Height and width that a compressed image says it has, before it is decoded.
+
+    A PNG of 770 kB may unfold to 768 MB.
+
+    Raises:
+        MalformedImageError: the bytes do not begin as such an image does.
+    """
+    if encoding == "png" and head.startswith(PNG_START) and len(head) >= 24:
+        width, height = struct.unpack(">II", head[16:24])
+        return height, width
+    if encoding == "jpeg" and head.startswith(JPEG_START):
+        at = 2
+        while at + 9 <= len(head) and head[at] == 0xFF:
+            marker, length = head[at + 1], int.from_bytes(head[at + 2 : at + 4], "big")
+            if marker in JPEG_FRAMES:
+                height, width = struct.unpack(">HH", head[at + 5 : at + 9])
+                return height, width
+            at += 1 if marker == 0xFF else 2 + length
+    raise MalformedImageError(f"{encoding} image of {len(head)} bytes or more cannot be decoded")
+
+
+def _check_size(encoding: str, height: int, width: int) -> None:
+    if not (0 < height <= MAX_SIDE and 0 < width <= MAX_SIDE and height * width <= MAX_PIXELS):
+        raise MalformedImageError(f"{encoding} image of {width}x{height} pixels")
+
+
 def _decode_raw(frame: Frame) -> np.ndarray:
     channels, conversion = RAW[frame.encoding]
     height, width = frame.height, frame.width
-    if not (0 < height <= MAX_SIDE and 0 < width <= MAX_SIDE):
-        raise MalformedImageError(f"{frame.encoding} image of {width}x{height} pixels")
+    _check_size(frame.encoding, height, width)
     row_bytes = frame.row_bytes or width * channels
     if row_bytes < width * channels:
         raise MalformedImageError(

@@ -261,7 +261,7 @@ class Sampler:
         if stale is not None:
             return stale
         speed_m_s = float(track.speeds_m_s[-1])
-        if self.twist_not_filled or np.isnan(speed_m_s):
+        if self.twist_not_filled:
             speed_m_s = float(implied_speeds_m_s(track)[-1])
         frame_id, child_frame_id = self._frame_ids
         return Selection(
@@ -346,16 +346,15 @@ class Sampler:
         implied = implied_speeds_m_s(track)
         twist = (track.speeds_m_s[:-1] + track.speeds_m_s[1:]) / 2
         self.twist_not_filled = bool(
-            (np.isnan(track.speeds_m_s) | (track.speeds_m_s == 0)).all()
-            and np.abs(implied).max() > SPEED_TOLERANCE_M_S
+            (track.speeds_m_s == 0).all() and np.abs(implied).max() > SPEED_TOLERANCE_M_S
         )
-        if self.twist_not_filled or np.isnan(twist).all():
+        if self.twist_not_filled:
             return None
         excess = np.abs(implied - twist) - (
             SPEED_TOLERANCE_M_S + SPEED_TOLERANCE_SHARE * np.abs(twist)
         )
-        worst = int(np.argmax(np.nan_to_num(excess, nan=-np.inf)))
-        if not excess[worst] > 0:
+        worst = int(np.argmax(excess))  # NaN is the largest of all
+        if excess[worst] <= 0:
             return None
         return Refusal(
             Reason.ODOMETRY_INCONSISTENT,

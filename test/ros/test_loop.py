@@ -105,6 +105,7 @@ class Lab:
             self.planner,
             self.statistics,
             warm_up_s=0.1,
+            black_box=None,
             report=lambda: None,
         )
         self.sent_ns = self.clock.ns

@@ -16,6 +16,9 @@ from alpamayo_ros.types import Frame
 
 PIXELS = np.random.default_rng(3).integers(0, 256, (5, 7, 3)).astype(np.uint8)
 
+PNG = cv2.imencode(".png", PIXELS)[1].tobytes()
+JPEG = cv2.imencode(".jpg", PIXELS.repeat(20, 0).repeat(20, 1))[1].tobytes()
+
 
 def raw(encoding: str, pixels: np.ndarray, padding: int = 0) -> Frame:
     height, width = pixels.shape[:2]
@@ -52,6 +55,20 @@ def test_png_is_exact():
     np.testing.assert_array_equal(decode(Frame(1, "png", png)), PIXELS)
 
 
+@pytest.mark.parametrize("options", [[], [cv2.IMWRITE_JPEG_PROGRESSIVE, 1]])
+@pytest.mark.parametrize("size", [(1, 1), (90, 160), (1080, 1920)])
+def test_jpegs_of_any_kind_and_size_are_decoded(size, options):
+    jpeg = cv2.imencode(".jpg", np.zeros((*size, 3), np.uint8), options)[1].tobytes()
+    assert decode(Frame(1, "jpeg", jpeg)).shape == (*size, 3)
+
+
+def test_jpeg_metadata_before_the_frame_header_is_passed_over_and_its_rotation_ignored():
+    exif = b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0"
+    comment = b"\xff\xfe" + (60_002).to_bytes(2, "big") + b"x" * 60_000
+    segment = b"\xff\xe1" + (len(exif) + 2).to_bytes(2, "big") + exif
+    assert decode(Frame(1, "jpeg", JPEG[:2] + segment + comment + JPEG[2:])).shape == (100, 140, 3)
+
+
 def test_jpeg_keeps_red_red():
     red = np.zeros((64, 64, 3), np.uint8)
     red[:, :, 0] = 200
@@ -67,8 +84,12 @@ def test_jpeg_keeps_red_red():
         (Frame(1, "rgb8", b"", 0, 7, 21), "7x0 pixels"),
         (Frame(1, "rgb8", b"", 5, 4_000_000_000, 0), "4000000000x5 pixels"),
         (Frame(1, "32FC1", b"\0" * 105, 5, 7, 21), "encoding '32FC1' is not known; known: rgb8"),
-        (Frame(1, "jpeg", b""), "jpeg image has no bytes"),
-        (Frame(1, "jpeg", b"not a jpeg"), "jpeg image of 10 bytes cannot be decoded"),
+        (Frame(1, "jpeg", b""), "jpeg image of 0 bytes or more cannot be decoded"),
+        (Frame(1, "jpeg", b"not a jpeg"), "jpeg image of 10 bytes or more cannot be decoded"),
+        (Frame(1, "jpeg", JPEG[:-400]), f"jpeg image of {len(JPEG) - 400} bytes cannot be decoded"),
+        (Frame(1, "png", JPEG), "cannot be decoded"),
+        (Frame(1, "jpeg", PNG), "cannot be decoded"),
+        (Frame(1, "png", PNG[:16] + b"\0\0\x3e\x80" * 2 + PNG[24:]), "16000x16000 pixels"),
     ],
 )
 def test_a_malformed_frame_says_what_is_wrong_in_one_line(frame, words):
