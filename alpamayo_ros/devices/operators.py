@@ -42,6 +42,11 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return F.linear(x, weight, bias)
 
 
+def linear_gelu(x: Tensor, weight: Tensor, bias: Tensor, approximate: str) -> Tensor:
+    """GELU ("none": exact, or "tanh") of a linear layer."""
+    return F.gelu(F.linear(x, weight, bias), approximate=approximate)
+
+
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     """x / rms(x) * weight over the last axis, in weight's type; the sum of squares in float32.
 
@@ -81,11 +86,18 @@ class Operators:
 
     attention: Callable[..., Tensor] = attention
     linear: Callable[[Tensor, Tensor, Tensor | None], Tensor] = linear
+    linear_gelu: Callable[[Tensor, Tensor, Tensor, str], Tensor] = linear_gelu
     rms_norm: Callable[[Tensor, Tensor, float], Tensor] = rms_norm
     add_rms_norm: Callable[[Tensor, Tensor, Tensor, float], tuple[Tensor, Tensor]] = add_rms_norm
     rotary: Callable[[Tensor, Tensor, Tensor], Tensor] = rotary
     swiglu: Callable[[Tensor], Tensor] = swiglu
     euler_step: Callable[[Tensor, Tensor, Tensor], Tensor] = euler_step
+    # How many numbers of an intermediate result are best made at a time; None: any number.
+    values_at_once: int | None = None
+
+    def parts(self, rows: int, width: int) -> int:
+        """Into how many parts to split rows of such a width."""
+        return 1 if self.values_at_once is None else -(-rows * width // self.values_at_once)
 
 
 def operators_for(device: str) -> Operators:

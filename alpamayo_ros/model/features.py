@@ -9,8 +9,9 @@ frames as they arrived.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -21,6 +22,8 @@ from alpamayo_ros.model.vision import ImageFeatures, VisionModel
 
 # Two snapshots of four cameras: 32 images of 6 MB each at full size.
 CAPACITY = 32
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +67,13 @@ class FeatureCache:
                 rgb = resize_frame(frame.rgb, *self._pixel_limits)
                 by_size.setdefault(rgb.shape, []).append((index, rgb))
         for images in by_size.values():
-            check()
-            batch = self._encode_batch([rgb for _, rgb in images])
-            for (index, _), features in zip(images, batch):
-                found[index] = features
-                self._store(frames[index], features)
+            grid = self._grid(images[0][1])
+            for part in _split(images, self._visual.batches(len(images), grid)):
+                check()
+                batch = self._encode_batch([rgb for _, rgb in part], grid)
+                for (index, _), features in zip(part, batch):
+                    found[index] = features
+                    self._store(frames[index], features)
         return [features for features in found if features is not None]
 
     def _find(self, frame: CameraFrame) -> ImageFeatures | None:
@@ -85,12 +90,15 @@ class FeatureCache:
         while len(self._entries) > self._capacity:
             self._entries.popitem(last=False)
 
-    def _encode_batch(self, images: list[np.ndarray]) -> list[ImageFeatures]:
+    def _grid(self, rgb: np.ndarray) -> tuple[int, int]:
+        """Rows and columns of an image's patches."""
+        patch = self._visual.config.patch_size
+        return rgb.shape[0] // patch, rgb.shape[1] // patch
+
+    def _encode_batch(self, images: list[np.ndarray], grid: tuple[int, int]) -> list[ImageFeatures]:
         """Features of images of one size."""
-        config, device = self._visual.config, self._visual.pos_embed.weight.device
-        pixels = torch.from_numpy(np.stack(images)).to(device)
-        grid = (pixels.shape[1] // config.patch_size, pixels.shape[2] // config.patch_size)
-        batch = self._visual(patch_rows(pixels, config), grid)
+        pixels = torch.from_numpy(np.stack(images)).to(self._visual.pos_embed.weight.device)
+        batch = self._visual(patch_rows(pixels, self._visual.config), grid)
         self.encoded += len(images)
         return [
             ImageFeatures(
@@ -100,6 +108,12 @@ class FeatureCache:
             )
             for index in range(len(images))
         ]
+
+
+def _split(items: list[T], parts: int) -> Iterator[list[T]]:
+    """Split into so many parts, whose lengths differ by one at most."""
+    for part in range(parts):
+        yield items[part * len(items) // parts : (part + 1) * len(items) // parts]
 
 
 def join(features: Sequence[ImageFeatures]) -> ImageFeatures:

@@ -165,7 +165,14 @@ class GatedMLP(nn.Module):
         self.stacked = StackedLinear(self.gate_proj, self.up_proj)
 
     def forward(self, x: Tensor) -> Tensor:
-        """x (..., hidden) to (..., hidden)."""
+        """x (B, S, hidden) to (B, S, hidden)."""
+        rows = x.shape[0] * x.shape[1]
+        parts = self.operators.parts(rows, 2 * self.gate_proj.out_features)
+        if parts == 1:
+            return self._rows(x)
+        return torch.cat([self._rows(part) for part in x.tensor_split(parts, dim=1)], dim=1)
+
+    def _rows(self, x: Tensor) -> Tensor:
         return self.down_proj(self.operators.swiglu(self.stacked(x)))
 
 

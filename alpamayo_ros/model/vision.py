@@ -79,13 +79,15 @@ class VisionMLP(nn.Module):
 
     def __init__(self, config: VisionConfig, operators: Operators) -> None:
         super().__init__()
+        self.operators = operators
         hidden, inner = config.hidden_size, config.intermediate_size
         self.linear_fc1 = Linear(hidden, inner, operators, bias=True)
         self.linear_fc2 = Linear(inner, hidden, operators, bias=True)
 
     def forward(self, x: Tensor) -> Tensor:
         """x (..., hidden) to (..., hidden)."""
-        return self.linear_fc2(nn.functional.gelu(self.linear_fc1(x), approximate="tanh"))
+        inner = self.linear_fc1
+        return self.linear_fc2(self.operators.linear_gelu(x, inner.weight, inner.bias, "tanh"))
 
 
 class VisionBlock(nn.Module):
@@ -111,6 +113,7 @@ class PatchMerger(nn.Module):
         self, config: VisionConfig, norm_after_joining: bool, operators: Operators
     ) -> None:
         super().__init__()
+        self.operators = operators
         self.joined = config.hidden_size * config.merge_size**2
         self.norm_after_joining = norm_after_joining
         width = self.joined if norm_after_joining else config.hidden_size
@@ -122,7 +125,8 @@ class PatchMerger(nn.Module):
         """x (B, S, hidden) to (B, S / 4, out_hidden)."""
         shape = (x.shape[0], -1, self.joined)
         x = self.norm(x.reshape(shape)) if self.norm_after_joining else self.norm(x).reshape(shape)
-        return self.linear_fc2(nn.functional.gelu(self.linear_fc1(x)))
+        inner = self.linear_fc1
+        return self.linear_fc2(self.operators.linear_gelu(x, inner.weight, inner.bias, "none"))
 
 
 class VisionModel(nn.Module):
@@ -138,7 +142,13 @@ class VisionModel(nn.Module):
         self.deepstack_merger_list = nn.ModuleList(
             PatchMerger(config, True, operators) for _ in config.deepstack_layers
         )
+        self.operators = operators
         self._tables = functools.lru_cache(maxsize=8)(self._make_tables)
+
+    def batches(self, images: int, grid: tuple[int, int]) -> int:
+        """Into how many batches to split images with this grid of patches."""
+        rows = images * grid[0] * grid[1]
+        return min(images, self.operators.parts(rows, self.config.intermediate_size))
 
     def forward(self, patches: Tensor, grid: tuple[int, int]) -> ImageFeatures:
         """Patches (B, rows * columns, patch_values) of images with this grid of patches."""

@@ -130,11 +130,60 @@ def test_linear_has_gradients_where_they_are_wanted() -> None:
     torch.testing.assert_close(weight.grad, x.sum(0).expand(5, 4))
 
 
-def test_the_table_is_the_plain_one_on_cuda_and_multiplies_by_onednn_on_the_cpu() -> None:
+CASES = {
+    "linear": (random(2, 3, 16), random(8, 16, seed=1), random(8, seed=2)),
+    "linear_gelu": (random(2, 3, 16), random(8, 16, seed=1), random(8, seed=2), "tanh"),
+    "rotary": (random(2, 4, 3, 16), *(random(2, 1, 3, 8, seed=k).tile(2) for k in (1, 2))),
+    "rms_norm": (random(2, 3, 16), random(16, seed=1), 1e-6),
+    "add_rms_norm": (random(2, 3, 16), random(2, 3, 16, seed=2), random(16, seed=1), 1e-6),
+}
+
+
+def both(name: str, arguments: tuple) -> tuple:
+    """What the CPU's operator and the plain one make of the same arguments."""
+    with torch.no_grad():
+        return tuple(getattr(table, name)(*arguments) for table in (OPERATORS, Operators()))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_cpus_operators_compute_what_the_plain_ones_do(name: str) -> None:
+    assert getattr(OPERATORS, name) is not getattr(Operators(), name)
+    got, expected = both(name, CASES[name])
+    torch.testing.assert_close(got, expected, atol=2e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_cpus_operators_round_bfloat16_as_the_plain_ones_do(name: str) -> None:
+    narrow = [v.bfloat16() if isinstance(v, torch.Tensor) else v for v in CASES[name]]
+    got, expected = both(name, tuple(narrow))
+    torch.testing.assert_close(got, expected, atol=0, rtol=0)
+
+
+def test_the_cpus_norm_of_a_float32_residual_rounds_as_the_plain_one_does() -> None:
+    x, weight, eps = CASES["rms_norm"]
+    got, expected = both("rms_norm", (x, weight.bfloat16(), eps))
+    torch.testing.assert_close(got, expected, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_operator_has_gradients_where_they_are_wanted(name: str) -> None:
+    x = CASES[name][0].clone().requires_grad_()
+    result = getattr(OPERATORS, name)(x, *CASES[name][1:])
+    (result[0] if isinstance(result, tuple) else result).square().sum().backward()
+    assert x.grad is not None
+    assert x.grad.abs().max() > 0
+
+
+def test_rows_are_split_so_that_a_part_holds_no_more_than_so_many_values() -> None:
+    assert Operators().parts(10**6, 10**6) == 1
+    table = Operators(values_at_once=100)
+    assert [table.parts(rows, 10) for rows in (1, 10, 11, 20, 21)] == [1, 1, 2, 2, 3]
+
+
+def test_the_table_is_the_plain_one_on_cuda() -> None:
     assert operators_for("cuda:0") == Operators()
-    assert operators_for("cpu") == Operators(linear=cpu.linear)
 
 
 def test_a_build_of_pytorch_without_onednn_has_the_plain_table(monkeypatch) -> None:
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
-    assert operators_for("cpu") == Operators()
+    assert operators_for("cpu") == Operators(values_at_once=cpu.VALUES_AT_ONCE)

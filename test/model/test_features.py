@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -152,6 +154,23 @@ def test_reset_forgets(model: AlpamayoR1) -> None:
     encoded(model, frame(0, 5))
     model.reset()
     assert encoded(model, frame(0, 5)) == 1
+
+
+def test_images_in_parts_have_the_features_of_the_batch(
+    model: AlpamayoR1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frames = [frame(0, stamp_ns, seed=stamp_ns) for stamp_ns in range(5)]
+    visual = model.network.vlm.model.visual
+    features = []
+    for limit in (None, 2 * 24 * 48):  # two images of 24 patches and the width 48
+        monkeypatch.setattr(visual, "operators", replace(visual.operators, values_at_once=limit))
+        model.reset()
+        checks: list[int] = []
+        with torch.no_grad():
+            features.append(model.features.encode(frames, lambda: checks.append(1)))  # noqa: B023
+        assert len(checks) == (1 if limit is None else 3)
+    for whole, part in zip(*features):
+        torch.testing.assert_close(part.tokens, whole.tokens, atol=1e-5, rtol=0)
 
 
 def test_the_oldest_features_go_when_there_are_too_many(model: AlpamayoR1) -> None:

@@ -32,7 +32,7 @@ DECODED = [33, 444, 21, 499, 77]
 
 @pytest.fixture(scope="module")
 def ours() -> Rollout:
-    return our_rollout()
+    return our_rollout(Operators())
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from alpamayo_ros.devices.operators import Operators
+from alpamayo_ros.devices.operators import Operators, operators_for
 from alpamayo_ros.model.checkpoint import assign
 from alpamayo_ros.model.config_file import parse_config
 from alpamayo_ros.model.features import join
@@ -63,7 +64,7 @@ BACKBONE = {
 GRIDS = [(3, 5), (3, 5), (6, 2), (1, 4)]
 
 
-def our_rollout() -> Rollout:
+def our_rollout(operators: Operators) -> Rollout:
     values: dict[str, Any] = json.loads((TINY_CHECKPOINT / "config.json").read_text())
     values |= {
         "traj_token_start_idx": 500,
@@ -74,15 +75,22 @@ def our_rollout() -> Rollout:
         "expert_cfg": {"hidden_size": 48, "intermediate_size": 64, "num_attention_heads": 3},
     }
     config = parse_config(values, BACKBONE)
-    network = empty_network(config, Operators())
+    network = empty_network(config, operators)
     for name, parameter in list(network.named_parameters()):
         assign(network, name, torch.from_numpy(recipe_tensor(name, tuple(parameter.shape))))
-    return Rollout(network, config, Operators(), end_of_text=1)
+    return Rollout(network, config, operators, end_of_text=1)
 
 
-@pytest.fixture(scope="module")
-def ours() -> Rollout:
-    return our_rollout()
+TABLES = {
+    "plain": Operators(),
+    "cpu": operators_for("cpu"),
+    "in parts": replace(operators_for("cpu"), values_at_once=700),
+}
+
+
+@pytest.fixture(scope="module", params=TABLES)
+def ours(request: pytest.FixtureRequest) -> Rollout:
+    return our_rollout(TABLES[request.param])
 
 
 def stock_model(ours: Rollout) -> Any:
