@@ -186,9 +186,12 @@ class Snapshot:
                 arrays = {name: file[name] for name in file.files}
         except FileNotFoundError:
             raise InvalidSnapshotError(f"snapshot {path}: there is no such file") from None
-        except Exception as error:  # zipfile, zlib and numpy raise a dozen kinds on damage
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise InvalidSnapshotError(f"snapshot {path} cannot be read: {reason}") from None
+        except OSError as error:
+            raise InvalidSnapshotError(f"snapshot {path}: {error.strerror or error}") from None
+        except Exception:  # zipfile, zlib and numpy raise a dozen kinds on damage
+            raise InvalidSnapshotError(
+                f"snapshot {path} is damaged, or no snapshot file (.npz of plain arrays)"
+            ) from None
         try:
             return cls._from_arrays(arrays)
         except KeyError as error:
@@ -258,7 +261,7 @@ class Plan:
     v0_m_s: float  # signed ego speed at t0 that the model started from
     reasoning: str  # chain of causation of the chosen sample
     token_ids: tuple[tuple[int, ...], ...]  # a tuple a sample, with the end token
-    truncated: tuple[bool, ...]  # a sample's reasoning had to be closed
+    truncated: tuple[bool, ...]  # a sample's reasoning has no end mark or had to be closed
     spread_m: float  # mean distance of the samples to the chosen one
     seed: int
     model_id: str

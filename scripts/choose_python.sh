@@ -12,6 +12,10 @@ real_path() { # a virtual environment's python3 gives way to the one that it was
 }
 
 if [ -n "${PYTHON-}" ]; then
+    if ! command -v "$PYTHON" >/dev/null; then
+        echo "error: PYTHON=$PYTHON: there is no such program; name another or unset PYTHON" >&2
+        exit 2
+    fi
     if ! in_range "$PYTHON"; then
         echo "error: PYTHON=$PYTHON is not a Python of 3.10 to 3.13; name another or unset PYTHON" >&2
         exit 2

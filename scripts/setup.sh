@@ -89,7 +89,7 @@ make_environment() {
 
 environment_fingerprint() {
     { echo "$PWD/$venv" && python_version "$venv/bin/python" &&
-        cat "${requirements[@]}" scripts/mend_ros_wheels.py; } | sha256sum
+        cat "${requirements[@]}" scripts/mend_ros_wheels.py; } | sha256sum 2>/dev/null
 }
 
 # What the messages are compiled from and with.

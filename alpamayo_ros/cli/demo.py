@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import cv2
@@ -17,7 +20,7 @@ from alpamayo_ros.demo.drive import MAX_DURATION_S
 from alpamayo_ros.demo.moments import ShownPlan, make_moments
 from alpamayo_ros.demo.recording import DriveRecording, record_drive
 from alpamayo_ros.demo.report import write_report
-from alpamayo_ros.demo.summary import Decision, Moment, Summary
+from alpamayo_ros.demo.summary import UNTRAINED, Decision, Moment, Summary
 from alpamayo_ros.msg import DrivingPlan
 from alpamayo_ros.ros.bag_run import (
     BagRun,
@@ -58,14 +61,24 @@ def _demo(options: argparse.Namespace) -> int:
     params_file = options.params_file or config_file("demo.yaml")
     if params_file is None or not params_file.is_file():
         raise UsageError(f"--params-file {params_file}: there is no such file")
-    output = _fresh(options.output)
-    print(f"recording {options.duration:g} s of a synthetic drive, seed {options.seed}")
-    recording = record_drive(output / "bag", options.seed, options.duration)
-    print(f"starting the node; its log is {output / 'node.log'}")
-    outcome = _play(recording, params_file, output / "node.log", options.domain_id)
-    plans = [_shown(recording, message) for message in outcome.plans]
+    with _draft(options.output) as draft:
+        print(f"recording {options.duration:g} s of a synthetic drive, seed {options.seed}")
+        recording = record_drive(draft / "bag", options.seed, options.duration)
+        print("starting the node")
+        outcome = _play(recording, params_file, draft / "node.log", options.domain_id)
+        plans = [_shown(recording, message) for message in outcome.plans]
+        summary = _summary(recording, plans, outcome)
+        _write(draft, summary, make_moments(recording, plans, options.moments))
+        _publish(draft, options.output)
+    _tell(options.output, summary)
+    if outcome.exit_code != 0:
+        print(f"error: the node ended with {outcome.exit_code}", file=sys.stderr)
+    return 0 if plans and outcome.exit_code == 0 else 1
+
+
+def _summary(recording: DriveRecording, plans: list[ShownPlan], outcome: BagRun) -> Summary:
     status = outcome.status
-    summary = Summary(
+    return Summary(
         decisions=tuple(plan.decision for plan in plans),
         refused=dict(zip(status.refusal_reasons, map(int, status.refusal_counts))),
         seconds_from_first_window=recording.duration_s - FIRST_WINDOW_S - STEP_S,
@@ -73,11 +86,6 @@ def _demo(options: argparse.Namespace) -> int:
         device=status.device,
         bag=f"a synthetic drive, seed {recording.seed}",
     )
-    _write(output, summary, make_moments(recording, plans, options.moments))
-    _tell(output, summary)
-    if outcome.exit_code != 0:
-        print(f"error: the node ended with {outcome.exit_code}", file=sys.stderr)
-    return 0 if plans and outcome.exit_code == 0 else 1
 
 
 def _require(name: str, value: float, least: float, most: float) -> None:
@@ -104,18 +112,40 @@ def _play(recording: DriveRecording, params_file: Path, log: Path, domain_id: in
         )
 
 
-def _fresh(output: Path) -> Path:
-    """The output folder without what an earlier demo has written there; nothing else is touched."""
-    marker = output / MARKER
+@contextmanager
+def _draft(output: Path) -> Iterator[Path]:
+    """A folder beside the output, where a run is made; of one that fails the node's log is kept.
+
+    An earlier result is replaced when the new one is whole, and nothing else is ever touched.
+
+    Raises:
+        UsageError: the output is no folder of a demo, or cannot be written.
+    """
     if output.exists() and not output.is_dir():
         raise UsageError(f"--output {output} is no folder")
-    if output.is_dir() and any(output.iterdir()) and not marker.exists():
+    if output.is_dir() and any(output.iterdir()) and not (output / MARKER).exists():
         raise UsageError(f"--output {output} is not empty and not a demo's: choose another folder")
-    output.mkdir(parents=True, exist_ok=True)
-    marker.touch()
-    for path in [*(output / name for name in WRITES), *output.glob(".bag.draft-*")]:
-        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-    return output
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        (output / MARKER).touch()
+        draft = Path(tempfile.mkdtemp(prefix=f".{output.name}.draft-", dir=output.parent))
+    except OSError as error:
+        raise UsageError(f"--output {output} cannot be written: {error.strerror}") from None
+    try:
+        yield draft
+    finally:
+        if (draft / "node.log").exists():
+            os.replace(draft / "node.log", output / "node.log")
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _publish(draft: Path, output: Path) -> None:
+    """Put a whole result where the last one was."""
+    for name in WRITES:
+        target = output / name
+        shutil.rmtree(target) if target.is_dir() else target.unlink(missing_ok=True)
+        if (draft / name).exists():
+            os.replace(draft / name, target)
 
 
 def _remaps(recording: DriveRecording) -> dict[str, str]:
@@ -156,6 +186,8 @@ def _tell(output: Path, summary: Summary) -> None:
         f"{summary.plans} plans, {summary.accepted} accepted by the gate; "
         + (f"median decision {median_ms:.0f} ms" if median_ms is not None else "no decision")
     )
+    if summary.untrained:
+        print(UNTRAINED)
     print(f"look at {output / 'report.html'}")
 
 

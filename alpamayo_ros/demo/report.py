@@ -12,7 +12,7 @@ import cv2
 import jinja2
 import numpy as np
 
-from alpamayo_ros.demo.summary import Decision, Moment, Summary, write_text
+from alpamayo_ros.demo.summary import UNTRAINED, Decision, Moment, Summary, write_text
 
 JPEG_QUALITY = 88
 CHART_WIDTH, CHART_HEIGHT = 720, 220
@@ -63,7 +63,10 @@ def write_report(
     )
     environment.filters["picture"] = picture_uri
     page = environment.get_template("report.html").render(
-        summary=summary, moments=moments, chart=latency_chart(summary.decisions)
+        summary=summary,
+        untrained=UNTRAINED,
+        moments=moments,
+        chart=latency_chart(summary.decisions),
     )
     return write_text(Path(folder) / "report.html", page)
 

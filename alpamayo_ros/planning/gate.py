@@ -182,10 +182,10 @@ def speed(waypoints: np.ndarray, limits: GateLimits) -> str | None:
 
 
 def truncated(plan: Plan) -> str | None:
-    """The reasoning came to its own end."""
+    """The reasoning came to its own end: it has its end mark, and was not closed at its limit."""
     if not plan.truncated[plan.chosen]:
         return None
-    return "truncated: the reasoning did not end within sampling.max_new_tokens"
+    return "truncated: the reasoning has no end mark, or reached sampling.max_new_tokens"
 
 
 def _within(name: str, values: np.ndarray, bounds: tuple[float, float], unit: str) -> str | None:

@@ -75,7 +75,8 @@ def load_model(
     if not path:
         raise ModelError(
             "model.path is empty: give the folder of the Alpamayo-R1 checkpoint, "
-            'or "demo" for the built-in small model that drives nothing real'
+            'or "demo" for the built-in small model that drives nothing real '
+            "(if a YAML file gives it: its first line must be alpamayo: or /**:)"
         )
     device = resolve_device(device)
     if dtype == "auto":

@@ -32,6 +32,7 @@ class Inputs:
         self._wake = wake
         self._lock = threading.Lock()
         self._side: SideNode | None = None
+        self._topics: dict[str, str] = {}  # by role and odometry
         self.sampler = Sampler()
         self.navigation = Navigation()
         self.received: collections.Counter[str] = collections.Counter()  # by role and odometry
@@ -45,10 +46,15 @@ class Inputs:
             topic = f"~/input/{role}/image"
             if settings.transports[role] == "compressed":
                 on_compressed = partial(self._on_compressed, role)
-                side.listen(CompressedImage, f"{topic}/compressed", on_compressed, qos.IMAGES)
+                self._topics[role] = side.listen(
+                    CompressedImage, f"{topic}/compressed", on_compressed, qos.IMAGES
+                )
             else:
-                side.listen(Image, topic, partial(self._on_image, role), qos.IMAGES)
-        side.listen(Odometry, "~/input/odometry", self._on_odometry, qos.ODOMETRY)
+                on_image = partial(self._on_image, role)
+                self._topics[role] = side.listen(Image, topic, on_image, qos.IMAGES)
+        self._topics["odometry"] = side.listen(
+            Odometry, "~/input/odometry", self._on_odometry, qos.ODOMETRY
+        )
         side.listen(
             String,
             "~/input/navigation",
@@ -108,6 +114,10 @@ class Inputs:
         with self._lock:
             rings = {**self.sampler.rings, "odometry": self.sampler.poses}
             return {name: ring.stamps_ns[-1] if len(ring) else None for name, ring in rings.items()}
+
+    def silent(self) -> list[str]:
+        """The topics of sensors that nothing was ever received on."""
+        return [topic for name, topic in self._topics.items() if not self.received[name]]
 
     def navigation_text(self, settings: NodeSettings, now_ns: int) -> str:
         """The navigation text in force."""

@@ -29,6 +29,7 @@ from alpamayo_ros.types import Reason, Refusal
 
 FIRST_BACK_OFF_S = 0.5
 LONGEST_BACK_OFF_S = 10.0
+WAITING_S = 30.0  # between two lines that say what the node waits for
 STOP_S = 10.0  # longest wait for a running stage of the model
 NS_PER_S = 1_000_000_000
 
@@ -88,6 +89,8 @@ class PlanningLoop:
     def start(self) -> None:
         """Begin to plan."""
         self.watchdog.restart(self._now_ns())
+        if not self._settings.enforce:
+            self._node.get_logger().warning("gate REPORT ONLY: rejected plans go out on path too")
         self._worker.start()
 
     def stop(self, timeout_s: float = STOP_S) -> bool:
@@ -152,19 +155,29 @@ class PlanningLoop:
             # /clock's jumps are told to the node at once; those of the wall clock are seen here.
             self._node.get_logger().warning("the clock went back: starting afresh")
             self.reset()
+        elif now_ns <= 0:
+            self._say_waiting("waiting for the first /clock (use_sim_time is true)")
         elif self.watchdog.since_ns <= 0:
             self.watchdog.restart(now_ns)  # activated before the first /clock
         else:
             self._check_watchdog(now_ns)
+
+    def _say_waiting(self, what: str) -> None:
+        self._node.get_logger().warning(what, throttle_duration_sec=WAITING_S)
 
     def _check_watchdog(self, now_ns: int) -> None:
         with self._worker.exclusive():  # or an empty path could follow a fresh plan
             if not self.watchdog.check(now_ns):
                 return
             self._outputs.publish_no_plan(now_ns)
+        silent = self._inputs.silent()
+        if silent:
+            self._say_waiting("nothing was received on " + ", ".join(silent))
+        _, refusal = self._inputs.refusals()
+        last = f"; the last refusal: {refusal.detail}" if refusal and not silent else ""
         self._node.get_logger().error(
             f"no accepted plan for {self.watchdog.timeout_ns / NS_PER_S:g} s: "
-            "an empty path was published",
+            f"an empty path was published{last}",
             throttle_duration_sec=10.0,
         )
         self._report()

@@ -91,7 +91,7 @@ def _fail(error: Exception) -> int:
 
 class _OneLineParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        sys.exit(_fail(ValueError(f"{message} (see alpamayo_node --help)")))
+        sys.exit(_fail(ValueError(f"{message}; parameters go behind --ros-args -p (see --help)")))
 
 
 def _parser() -> argparse.ArgumentParser:

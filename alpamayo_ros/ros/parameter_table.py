@@ -42,10 +42,11 @@ class Parameter:
             return self._check_list(value)
         if isinstance(self.default, float) and _is_number(value):
             value = float(value)  # a YAML file may say 10 for 10.0
+        if self.choices and value not in self.choices:
+            # YAML reads off, no and on as truth values, which is how they get here.
+            raise ParameterError(f"{self.name}: {value!r} is none of {', '.join(self.choices)}")
         if type(value) is not type(self.default):
             raise ParameterError(f"{self.name}: {value!r} is no {_kind(self.default)}")
-        if self.choices and value not in self.choices:
-            raise ParameterError(f"{self.name}: {value!r} is none of {', '.join(self.choices)}")
         if _is_number(value) and not self.minimum <= value <= self.maximum:
             raise ParameterError(f"{self.name}: {value!r} is not {self.allowed()}")
         return value

@@ -45,10 +45,11 @@ class SideNode:
         self._executor.add_node(self._node)
         self._thread = threading.Thread(target=self._spin, name=purpose, daemon=True)
 
-    def listen(self, kind: type, topic: str, callback: Callable, profile: QoSProfile) -> None:
-        """Subscribe to a topic by the name that it has on the lifecycle node."""
+    def listen(self, kind: type, topic: str, callback: Callable, profile: QoSProfile) -> str:
+        """Subscribe to a topic by the name that it has on the lifecycle node; its full name."""
         name = self._names.resolve_topic_name(topic)
         self._node.create_subscription(kind, name, callback, profile)
+        return name
 
     def serve(self, kind: type, service: str, callback: Callable) -> None:
         """Offer a service by the name that it has on the lifecycle node."""

@@ -90,7 +90,7 @@ def test_it_asks_nothing_from_elsewhere(page):
 
 def test_reasoning_is_shown_as_text_and_never_as_markup(page):
     assert "<script" not in page
-    assert REASONING + " [cut off]" in parsed(page).text
+    assert REASONING + " [unfinished]" in parsed(page).text
     assert "Plans on synthetic <drive>" in parsed(page).text
 
 

@@ -65,7 +65,7 @@ def fake(tmp_path):
 def test_python3_is_taken_when_its_version_has_wheels(fake, version):
     folder = fake("python3", version)
     fake("python3.12", (3, 12))
-    result = bash(str(SCRIPTS / "choose_python.sh"), PATH=f"{folder}:/bin")
+    result = bash("scripts/choose_python.sh", PATH=f"{folder}:/bin")
     assert result.stdout.strip() == str(folder / "python3")
 
 
@@ -76,7 +76,7 @@ def test_an_unfit_python3_gives_way_to_the_newest_fit_one(fake, version):
     folder = fake("python3.12", (3, 12))
     (folder / "python3.13").write_text("#!/bin/sh\nexit 127\n")  # a version manager's empty shim
     (folder / "python3.13").chmod(0o755)
-    result = bash(f"{BASH} {SCRIPTS}/choose_python.sh", PATH=str(folder))
+    result = bash(f"{BASH} scripts/choose_python.sh", PATH=str(folder))
     assert result.stdout.strip() == str(folder / "python3.12")
 
 
@@ -84,7 +84,7 @@ def test_a_named_python_is_taken_and_an_unfit_one_refused(fake):
     fake("python3", (3, 11))
     folder = fake("mine", (3, 10))
     fake("old", (3, 8))
-    script = f"{BASH} {SCRIPTS}/choose_python.sh"
+    script = f"{BASH} scripts/choose_python.sh"
     result = bash(script, PATH=str(folder), PYTHON="mine")
     assert result.stdout.strip() == str(folder / "mine")
     assert_refused(bash(script, PATH=str(folder), PYTHON="old"), "PYTHON=old", "3.10 to 3.13")
@@ -92,7 +92,7 @@ def test_a_named_python_is_taken_and_an_unfit_one_refused(fake):
 
 def test_no_fit_python_is_one_clear_line(fake):
     folder = fake("python3", (3, 14))
-    result = bash(f"{BASH} {SCRIPTS}/choose_python.sh", PATH=str(folder))
+    result = bash(f"{BASH} scripts/choose_python.sh", PATH=str(folder))
     assert_refused(result, "3.10 to 3.13", "make setup PYTHON=")
 
 

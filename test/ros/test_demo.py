@@ -92,13 +92,16 @@ def test_a_terminated_demo_leaves_no_process_behind(tmp_path):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    log = tmp_path / "out" / "node.log"
-    assert wait_until(lambda: log.exists() and "now active" in log.read_text(), 100)
+    assert wait_until(
+        lambda: any("now active" in log.read_text() for log in tmp_path.glob(".out.draft-*/*.log")),
+        100,
+    )
     node = int(next(p for p in os.listdir("/proc") if p.isdigit() and is_child(p, process.pid)))
     process.terminate()
     assert process.wait(30) == 143
     assert wait_until(lambda: not Path(f"/proc/{node}").exists(), 20)
-    assert "now finalized" in log.read_text()
+    assert "now finalized" in (tmp_path / "out" / "node.log").read_text()
+    assert not list(tmp_path.glob(".out.draft-*"))
 
 
 def is_child(pid: str, parent: int) -> bool:
