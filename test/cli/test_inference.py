@@ -6,10 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from alpamayo_ros.cli.common import UsageError, write_json
 from alpamayo_ros.cli.inference import as_json, main
@@ -21,6 +24,7 @@ from test.model.golden import (
     TINY_CHECKPOINT,
     TRAJECTORY_ATOL_M,
     YAW_ATOL_RAD,
+    GoldenRollout,
     load_rollout,
     write_stand_in_tokenizer,
 )
@@ -61,32 +65,55 @@ def test_every_run_has_its_own_id(capsys: pytest.CaptureFixture) -> None:
 
 
 @pytest.fixture(scope="module")
-def golden_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("golden")
-    write_recipe_checkpoint(folder / "model", TINY_CHECKPOINT, 4.9)
-    write_stand_in_tokenizer(folder / "tokenizer")
-    return folder
+def golden_files(tmp_path_factory: pytest.TempPathFactory) -> Callable[[GoldenRollout], list[str]]:
+    """Writes the files of a golden case; the options that name them."""
+    root = tmp_path_factory.mktemp("golden")
+    write_stand_in_tokenizer(root / "tokenizer")
+
+    @cache
+    def checkpoint(boost: float) -> str:
+        return str(write_recipe_checkpoint(root / f"model {boost}", TINY_CHECKPOINT, boost))
+
+    def options(golden: GoldenRollout) -> list[str]:
+        files = {name: str(root / f"{golden.name} {name}") for name in ("snapshot", "noise",
+                                                                        "tokens")}  # fmt: skip
+        golden.snapshot.save(f"{files['snapshot']}.npz")
+        np.save(files["noise"], golden.arrays["noise"])
+        given = ["--model", checkpoint(golden.boost), "--tokenizer", str(root / "tokenizer")]
+        given += ["--snapshot", f"{files['snapshot']}.npz", "--noise", f"{files['noise']}.npy"]
+        if golden.tokens is not None:
+            np.save(files["tokens"], golden.tokens.astype(np.int32))
+            return [*given, "--tokens", f"{files['tokens']}.npy"]
+        return [*given, "--greedy", "--max-new-tokens", str(golden.max_new_tokens)]
+
+    return options
 
 
-@pytest.mark.parametrize("name", ["ends", "three_samples"])
-def test_a_golden_case_passes_through_the_program(golden_folder: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["ends", "three_samples", "forced_lengths", "no_end_token"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_golden_case_passes_through_the_program(
+    capsys: pytest.CaptureFixture, golden_files: Callable, name: str, threads: int
+) -> None:
     golden = load_rollout(name)
-    golden.snapshot.save(golden_folder / "snapshot.npz")
-    np.save(golden_folder / "noise.npy", golden.arrays["noise"])
-    output = golden_folder / "plan.json"
-    files = {option: str(golden_folder / file) for option, file in [
-        ("--model", "model"), ("--tokenizer", "tokenizer"), ("--snapshot", "snapshot.npz"),
-        ("--noise", "noise.npy"), ("--output", "plan.json")]}  # fmt: skip
-    options = [part for pair in files.items() for part in pair]
-    arguments = ["--device", "cpu", "--greedy", "--max-new-tokens", "16", *options]
-    assert main(arguments) == 0
-    written = json.loads(output.read_text())
-    assert written["token_ids"] == [list(row) for row in golden.expected_tokens]
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        written = run(capsys, *golden_files(golden))
+    finally:
+        torch.set_num_threads(before)
     samples = np.array(written["samples"])
     assert len(samples) == golden.num_samples  # as many as the noise has
+    tokens = [list(row) for row in golden.expected_tokens]
+    if name == "no_end_token":
+        # The reference's trajectory follows a fallback position there; only its tokens compare.
+        assert written["token_ids"] == [[*row, 155681] for row in tokens]
+        assert written["truncated"] == [True]
+        return
+    assert written["token_ids"] == tokens
     error = np.abs(samples[..., :2] - golden.arrays["pred_xyz"][..., :2]).max()
     assert error <= TRAJECTORY_ATOL_M
-    assert np.abs(samples[..., 2] - golden.expected_yaw).max() <= YAW_ATOL_RAD
+    turns = (samples[..., 2] - golden.expected_yaw) / (2 * np.pi)
+    assert np.abs(turns - np.round(turns)).max() * 2 * np.pi <= YAW_ATOL_RAD
 
 
 def test_tokens_from_a_file_are_the_reasoning(

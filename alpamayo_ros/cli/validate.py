@@ -1,0 +1,127 @@
+"""alpamayo_validate: compare two results of alpamayo_inference, of two devices for example."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from alpamayo_ros.cli.common import OneLineParser, UsageError, run, write_json
+from alpamayo_ros.types import WAYPOINTS
+
+NOT_PASSED = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What is compared of one run."""
+
+    path: str
+    run_id: str
+    device: str
+    waypoints: np.ndarray  # float64 (64, 3) x m, y m, yaw rad; nan where the file has null
+    token_ids: Any
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How far a candidate is from its reference."""
+
+    count: int  # numbers compared
+    finite: bool  # all of both
+    max_abs: float  # m or rad; nan when nothing can be compared
+    max_rel: float  # of numbers whose reference is not zero
+    tokens_equal: bool
+    passed: bool  # finite, and each number within atol + rtol * |reference|
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the program; 0: passed, 1: not passed."""
+    return run(_main, argv)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options; --cpu and --npu are other names of the two files."""
+    options = OneLineParser("alpamayo_validate", description=__doc__)
+    add = options.add_argument
+    add("--reference", "--cpu", required=True, help="JSON of alpamayo_inference to compare with")
+    add("--candidate", "--npu", required=True, help="JSON of alpamayo_inference to judge")
+    add("--atol", type=float, default=5e-3, help="in m and rad (default: 5e-3)")
+    add("--rtol", type=float, default=5e-2, help="of the reference's number (default: 5e-2)")
+    add("--allow-same-device", action="store_true", help="both runs may be of one device")
+    return options
+
+
+def _main(argv: Sequence[str] | None) -> int:
+    options = parser().parse_args(argv)
+    for name in ("atol", "rtol"):
+        value = getattr(options, name)
+        if not (math.isfinite(value) and value >= 0):
+            raise UsageError(f"--{name} must be a finite number >= 0, got {value}")
+    reference, candidate = read_result(options.reference), read_result(options.candidate)
+    if reference.run_id == candidate.run_id:
+        raise UsageError(
+            f"{reference.path} and {candidate.path} are of one run ({reference.run_id}): "
+            "a run says nothing about itself; run alpamayo_inference twice"
+        )
+    if reference.device == candidate.device and not options.allow_same_device:
+        raise UsageError(
+            f"both runs are of device {reference.device}; give runs of two devices, or "
+            "--allow-same-device"
+        )
+    comparison = compare(reference, candidate, options.atol, options.rtol)
+    write_json(asdict(comparison), None)
+    return 0 if comparison.passed else NOT_PASSED
+
+
+def compare(reference: Result, candidate: Result, atol: float, rtol: float) -> Comparison:
+    """Compare waypoints number by number; yaw modulo 2 pi, so that -pi is pi."""
+    expected = reference.waypoints
+    error = np.abs(candidate.waypoints - expected)
+    error[:, 2] = np.abs(np.mod(error[:, 2] + np.pi, 2 * np.pi) - np.pi)
+    known = error[np.isfinite(error)]
+    relative = (error / np.where(expected == 0, np.nan, np.abs(expected)))[expected != 0]
+    relative = relative[np.isfinite(relative)]
+    finite = len(known) == expected.size
+    return Comparison(
+        count=expected.size,
+        finite=finite,
+        max_abs=float(known.max()) if len(known) else math.nan,
+        max_rel=float(relative.max()) if len(relative) else math.nan,
+        tokens_equal=reference.token_ids == candidate.token_ids,
+        passed=finite and bool((error <= atol + rtol * np.abs(expected)).all()),
+    )
+
+
+def read_result(path: str) -> Result:
+    """What alpamayo_inference wrote.
+
+    Raises:
+        UsageError: the file is missing, or not of alpamayo_inference; one line.
+    """
+    try:
+        values = json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"{path}: there is no such file") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read as JSON: {error}") from None
+    try:
+        waypoints = np.array(values["waypoints"], np.float64)  # null becomes nan
+        result = Result(
+            path, str(values["run_id"]), str(values["device"]), waypoints, values["token_ids"]
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise UsageError(f"{path} is no result of alpamayo_inference: {reason}") from None
+    if waypoints.shape != (WAYPOINTS, 3):
+        raise UsageError(
+            f"{path} is no result of alpamayo_inference: waypoints have shape {waypoints.shape}, "
+            f"not ({WAYPOINTS}, 3)"
+        )
+    return result
