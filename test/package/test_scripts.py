@@ -16,7 +16,7 @@ BASH = shutil.which("bash")
 
 # An interpreter that says it is of another version.
 FAKE_PYTHON = """#!{bash}
-exec {python} -c 'import sys; sys.version_info = {version}; sys.executable = "{name}"
+exec "{python}" -c 'import sys; sys.version_info = {version}; sys.executable = "{name}"
 exec(sys.argv[1])' "$2"
 """
 CLEAN = {"HOME": os.environ.get("HOME", "/"), "LANG": "C.UTF-8"}
