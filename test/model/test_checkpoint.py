@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from alpamayo_ros.demo.small_model import FOLDER as SMALL
@@ -130,6 +132,20 @@ def test_a_truncated_file_is_refused(whole: Path, folder: Path, keep: float) -> 
     count = keep if isinstance(keep, int) else int(len(data) * keep)
     (folder / "model.safetensors").write_bytes(data[:count])
     assert_refused(folder, "model.safetensors is damaged or no safetensors file")
+
+
+@given(st.floats(0, 1, exclude_max=True))
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_a_shard_cut_off_anywhere_is_refused_in_one_line(
+    whole: Path, folder: Path, part: float
+) -> None:
+    save(folder, tensors(whole), shards=2)
+    shard = folder / "model-00002-of-00002.safetensors"
+    data = shard.read_bytes()
+    shard.write_bytes(data[: int(len(data) * part)])
+    assert_refused(folder, "model-00002-of-00002.safetensors is damaged or no safetensors file")
 
 
 def test_shards_without_their_index_are_refused(whole: Path, folder: Path) -> None:

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from alpamayo_ros.demo.small_model import FOLDER as SMALL
 from alpamayo_ros.model import ModelError
 from alpamayo_ros.model.config_file import load_config, parse_config
-from alpamayo_ros.model.configuration import ModelConfig
+from alpamayo_ros.model.configuration import SPECIAL_TOKENS, ModelConfig
 from alpamayo_ros.model.prompt import CameraLayout, PromptBuilder, multimodal_positions
 from alpamayo_ros.model.tokenizer import TextTokenizer
 
@@ -95,6 +97,22 @@ def test_no_text_of_a_user_becomes_an_added_token_of_the_real_tokenizer(
     folder = real_tokenizer_folder()
     assert folder is not None
     assert_only_text(real_tokenizer, folder, 151643)
+
+
+ADDED = [t["content"] for t in json.loads((SMALL / "tokenizer.json").read_text())["added_tokens"]]
+SPECIALS = [*ADDED, "<i0>", "<i3999>", *(f"<|{name}|>" for name in SPECIAL_TOKENS)]
+
+
+@given(st.lists(st.one_of(st.sampled_from(SPECIALS), st.text(max_size=12)), max_size=8))
+@settings(max_examples=200, deadline=None)
+def test_no_text_at_all_becomes_an_added_token(parts: list[str]) -> None:
+    config = load_config(SMALL)
+    tokenizer = TextTokenizer.load(SMALL, config)
+    text = "".join(parts)
+    ids = tokenizer.encode(text)
+    assert max(ids, default=0) < 632
+    special = {tokenizer.special(name) for name in ADDED} | set(config.special_ids.values())
+    assert not special & set(ids)
 
 
 def test_navigation_text_goes_between_history_and_instruction(
