@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 
 import cv2
 import numpy as np
@@ -10,13 +11,37 @@ import numpy as np
 from alpamayo_ros.types import Frame, UserError
 
 COMPRESSED = ("jpeg", "png")
-# Raw encoding to its channels and OpenCV's conversion to RGB (None: already RGB).
-RAW: dict[str, tuple[int, int | None]] = {
-    "rgb8": (3, None),
-    "bgr8": (3, cv2.COLOR_BGR2RGB),
-    "rgba8": (4, cv2.COLOR_RGBA2RGB),
-    "bgra8": (4, cv2.COLOR_BGRA2RGB),
-    "mono8": (1, cv2.COLOR_GRAY2RGB),
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a raw image lies in memory, and how OpenCV makes RGB of it."""
+
+    channels: int  # bytes of a pixel in a row
+    conversion: int | None  # None: already RGB
+    even_width: bool = False  # two pixels share their colour
+    even_height: bool = False
+    planes: bool = False  # half as many rows of colour follow the rows of brightness
+
+
+# sensor_msgs encodings. OpenCV names a Bayer pattern by the second row's second and third pixel,
+# ROS by the first row's first two: rggb8 is BayerBG.
+RAW = {
+    "rgb8": Layout(3, None),
+    "bgr8": Layout(3, cv2.COLOR_BGR2RGB),
+    "rgba8": Layout(4, cv2.COLOR_RGBA2RGB),
+    "bgra8": Layout(4, cv2.COLOR_BGRA2RGB),
+    "mono8": Layout(1, cv2.COLOR_GRAY2RGB),
+    "bayer_rggb8": Layout(1, cv2.COLOR_BayerBG2RGB),
+    "bayer_bggr8": Layout(1, cv2.COLOR_BayerRG2RGB),
+    "bayer_gbrg8": Layout(1, cv2.COLOR_BayerGR2RGB),
+    "bayer_grbg8": Layout(1, cv2.COLOR_BayerGB2RGB),
+    "yuv422": Layout(2, cv2.COLOR_YUV2RGB_UYVY, even_width=True),
+    "uyvy": Layout(2, cv2.COLOR_YUV2RGB_UYVY, even_width=True),
+    "yuv422_yuy2": Layout(2, cv2.COLOR_YUV2RGB_YUY2, even_width=True),
+    "yuyv": Layout(2, cv2.COLOR_YUV2RGB_YUY2, even_width=True),
+    "nv12": Layout(1, cv2.COLOR_YUV2RGB_NV12, even_width=True, even_height=True, planes=True),
+    "nv21": Layout(1, cv2.COLOR_YUV2RGB_NV21, even_width=True, even_height=True, planes=True),
 }
 MAX_SIDE = 16_384  # an image larger than this is a damaged header, not a camera
 MAX_PIXELS = 64_000_000
@@ -96,25 +121,27 @@ def _check_size(encoding: str, height: int, width: int) -> None:
 
 
 def _decode_raw(frame: Frame) -> np.ndarray:
-    channels, conversion = RAW[frame.encoding]
+    layout = RAW[frame.encoding]
     height, width = frame.height, frame.width
     _check_size(frame.encoding, height, width)
-    row_bytes = frame.row_bytes or width * channels
-    if row_bytes < width * channels:
+    if (layout.even_width and width % 2) or (layout.even_height and height % 2):
+        raise MalformedImageError(f"{frame.encoding} image of odd size {width}x{height} pixels")
+    used = width * layout.channels
+    row_bytes = frame.row_bytes or used
+    if row_bytes < used:
         raise MalformedImageError(
             f"{frame.encoding} image of width {width} has rows of {row_bytes} bytes"
         )
+    row_count = height * 3 // 2 if layout.planes else height
     data = np.frombuffer(frame.data, np.uint8)
-    if data.size < row_bytes * height:
+    if data.size < row_bytes * row_count:
         raise MalformedImageError(
             f"{frame.encoding} image of {width}x{height} has {data.size} bytes, "
-            f"needs {row_bytes * height}"
+            f"needs {row_bytes * row_count}"
         )
-    rows = data[: row_bytes * height].reshape(height, row_bytes)
-    pixels = rows[:, : width * channels].reshape(height, width, channels)
-    if conversion is None:
-        return np.ascontiguousarray(pixels)
-    return cv2.cvtColor(np.ascontiguousarray(pixels), conversion)
+    rows = data[: row_bytes * row_count].reshape(row_count, row_bytes)[:, :used]
+    pixels = np.ascontiguousarray(rows.reshape(row_count, width, layout.channels))
+    return pixels if layout.conversion is None else cv2.cvtColor(pixels, layout.conversion)
 
 
 def centre_crop(rgb: np.ndarray, aspect: float) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cv2
 import numpy as np
 import pytest
@@ -50,6 +52,58 @@ def test_grey_becomes_three_equal_channels(padding):
     np.testing.assert_array_equal(grey, PIXELS[:, :, :1].repeat(3, axis=2))
 
 
+BAYER = {  # colour index of the pixels of a 2x2 cell, row by row, as sensor_msgs names them
+    "bayer_rggb8": (0, 1, 1, 2),
+    "bayer_bggr8": (2, 1, 1, 0),
+    "bayer_gbrg8": (1, 2, 0, 1),
+    "bayer_grbg8": (1, 0, 2, 1),
+}
+
+
+@pytest.mark.parametrize("colour", [(200, 30, 60), (10, 220, 90), (5, 40, 250)])
+@pytest.mark.parametrize("encoding", BAYER)
+@pytest.mark.parametrize("padding", [0, 5])
+def test_bayer_patterns_give_the_colour_that_was_filtered(encoding, colour, padding):
+    """One colour everywhere comes back exactly, inside and at the edges: red stays red."""
+    mosaic = np.zeros((8, 10, 1), np.uint8)
+    for cell, channel in enumerate(BAYER[encoding]):
+        mosaic[cell // 2 :: 2, cell % 2 :: 2] = colour[channel]
+    decoded = decode(raw(encoding, mosaic, padding))
+    np.testing.assert_array_equal(decoded, np.broadcast_to(np.uint8(colour), (8, 10, 3)))
+
+
+def rgb_of_yuv(y: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """BT.601, limited range, written out: the independent reference."""
+    y, u, v = (1.164383 * (y.astype(float) - 16), u.astype(float) - 128, v.astype(float) - 128)
+    rgb = [y + 1.596027 * v, y - 0.391762 * u - 0.812968 * v, y + 2.017232 * u]
+    return np.clip(np.round(np.stack(rgb, -1)), 0, 255)
+
+
+Y, U, V = np.random.default_rng(5).integers(16, 236, (3, 6, 8)).astype(np.uint8)
+
+
+@pytest.mark.parametrize("padding", [0, 6])
+@pytest.mark.parametrize("encoding", ["uyvy", "yuv422", "yuyv", "yuv422_yuy2"])
+def test_yuv422_shares_colour_between_two_pixels_of_a_row(encoding, padding):
+    brightness = 1 if encoding in ("uyvy", "yuv422") else 0
+    sent = np.zeros((6, 8, 2), np.uint8)
+    sent[:, :, brightness] = Y
+    sent[:, ::2, 1 - brightness], sent[:, 1::2, 1 - brightness] = U[:, ::2], V[:, ::2]
+    expected = rgb_of_yuv(Y, U[:, ::2].repeat(2, 1), V[:, ::2].repeat(2, 1))
+    assert np.abs(decode(raw(encoding, sent, padding)) - expected).max() <= 1
+
+
+@pytest.mark.parametrize("padding", [0, 6])
+@pytest.mark.parametrize("encoding", ["nv12", "nv21"])
+def test_nv12_and_nv21_share_colour_between_four_pixels(encoding, padding):
+    first, second = (U, V) if encoding == "nv12" else (V, U)
+    colour = np.stack([first[::2, ::2], second[::2, ::2]], -1).reshape(3, 8)
+    frame = raw(encoding, np.vstack([Y, colour])[:, :, None], padding)
+    frame = replace(frame, height=6)
+    u, v = (plane[::2, ::2].repeat(2, 0).repeat(2, 1) for plane in (U, V))
+    assert np.abs(decode(frame) - rgb_of_yuv(Y, u, v)).max() <= 1
+
+
 def test_png_is_exact():
     png = cv2.imencode(".png", PIXELS[:, :, ::-1])[1].tobytes()
     np.testing.assert_array_equal(decode(Frame(1, "png", png)), PIXELS)
@@ -83,6 +137,9 @@ def test_jpeg_keeps_red_red():
         (Frame(1, "rgb8", b"\0" * 105, 5, 7, 20), "width 7 has rows of 20 bytes"),
         (Frame(1, "rgb8", b"", 0, 7, 21), "7x0 pixels"),
         (Frame(1, "rgb8", b"", 5, 4_000_000_000, 0), "4000000000x5 pixels"),
+        (Frame(1, "nv12", b"\0" * 35, 4, 6, 6), "6x4 has 35 bytes, needs 36"),
+        (Frame(1, "nv12", b"\0" * 99, 3, 6, 6), "odd size 6x3"),
+        (Frame(1, "uyvy", b"\0" * 99, 4, 5, 10), "odd size 5x4"),
         (Frame(1, "32FC1", b"\0" * 105, 5, 7, 21), "encoding '32FC1' is not known; known: rgb8"),
         (Frame(1, "jpeg", b""), "jpeg image of 0 bytes or more cannot be decoded"),
         (Frame(1, "jpeg", b"not a jpeg"), "jpeg image of 10 bytes or more cannot be decoded"),
@@ -97,6 +154,11 @@ def test_a_malformed_frame_says_what_is_wrong_in_one_line(frame, words):
         decode(frame)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_the_bytes_that_are_needed_are_enough():
+    assert decode(Frame(1, "nv12", b"\0" * 36, 4, 6, 6)).shape == (4, 6, 3)
+    assert decode(Frame(1, "rgb8", b"\0" * 105, 5, 7, 21)).shape == (5, 7, 3)
 
 
 @pytest.mark.parametrize(
