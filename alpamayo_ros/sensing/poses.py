@@ -12,7 +12,7 @@ from alpamayo_ros.sensing.ring import StampRing
 from alpamayo_ros.types import STEP_S, EgoPose
 
 KEEP_NS = 5_000_000_000  # the history's 1.5 s, the age a t0 may have, and room for late messages
-PARABOLA_REACH_S = 0.3
+PARABOLA_REACH_NS = 300_000_000
 MAX_POSES = 2_000  # 5 s at 400 Hz
 
 
@@ -44,8 +44,8 @@ class PoseRing(StampRing[EgoPose]):
         """Poses at rising instants: speed linearly, orientation by SLERP, position by a parabola.
 
         A chord would cut a curve: at 10 Hz and 3 m/s2 across by 4 mm. The parabola goes through the
-        two poses before an instant and the one after it, and through no later one, so that it does
-        not matter what else has arrived already.
+        two poses before an instant and the one after it, and through none after the last instant is
+        covered, so that it does not matter what else has arrived already.
 
         Raises:
             ValueError: an instant lies outside the stamps (see widest_gap_ns).
@@ -66,7 +66,7 @@ class PoseRing(StampRing[EgoPose]):
         )
         start = np.array([p.position for p in a])
         end = np.array([p.position for p in b])
-        bend = np.array([self._bend(i, t) for i, t in zip(after, instants_ns)])
+        bend = np.array([self._bend(i, after[-1], t) for i, t in zip(after, instants_ns)])
         speed_a = np.array([p.speed_m_s for p in a])
         speed_b = np.array([p.speed_m_s for p in b])
         return Track(
@@ -77,20 +77,31 @@ class PoseRing(StampRing[EgoPose]):
             speeds_m_s=speed_a + part * (speed_b - speed_a),
         )
 
-    def _bend(self, after: int, instant_ns: int) -> np.ndarray:
-        """What the parabola adds to the chord (Newton's second divided difference), (3,) m."""
-        if after < 2:
+    def _bend(self, after: int, last: int, instant_ns: int) -> np.ndarray:
+        """What the parabola adds to the chord (Newton's second divided difference), (3,) m.
+
+        Its third pose is the one before the chord, or the one behind it (at most `last`) where
+        there is none or a gap lies between: across a gap it may have been another motion.
+        """
+        if after == 0:
             return np.zeros(3)
-        first, second, third = self.items[after - 2 : after + 1]
-        before_s = (second.stamp_ns - first.stamp_ns) / 1e9
-        across_s = (third.stamp_ns - second.stamp_ns) / 1e9
-        if before_s > PARABOLA_REACH_S:
-            return np.zeros(3)  # beyond a gap it may have been another motion
-        slope_before = (second.position - first.position) / before_s
-        slope_across = (third.position - second.position) / across_s
-        since_s = (instant_ns - second.stamp_ns) / 1e9
-        left_s = (third.stamp_ns - instant_ns) / 1e9
-        return -(slope_across - slope_before) / (before_s + across_s) * since_s * left_s
+        reach_ns = PARABOLA_REACH_NS
+        if after >= 2 and self.stamps_ns[after - 1] - self.stamps_ns[after - 2] <= reach_ns:
+            first = after - 2
+        elif after < last and self.stamps_ns[after + 1] - self.stamps_ns[after] <= reach_ns:
+            first = after - 1
+        else:
+            return np.zeros(3)
+        poses = self.items[first : first + 3]
+        stamps_s = [(pose.stamp_ns - instant_ns) / 1e9 for pose in poses]
+        slopes = [
+            (poses[k + 1].position - poses[k].position) / (stamps_s[k + 1] - stamps_s[k])
+            for k in (0, 1)
+        ]
+        curve = (slopes[1] - slopes[0]) / (stamps_s[2] - stamps_s[0])
+        since_s = (instant_ns - self.stamps_ns[after - 1]) / 1e9
+        left_s = (self.stamps_ns[after] - instant_ns) / 1e9
+        return -curve * since_s * left_s
 
 
 def slerp(a: np.ndarray, b: np.ndarray, part: np.ndarray) -> np.ndarray:
