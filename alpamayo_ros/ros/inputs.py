@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import math
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -175,7 +176,7 @@ class Inputs:
         quaternion = np.array(
             [pose.orientation.x, pose.orientation.y, pose.orientation.z, pose.orientation.w]
         )
-        norm = float(np.linalg.norm(quaternion))
+        norm = math.hypot(*quaternion)
         problem = ""
         if not np.isfinite(position).all():
             problem = "odometry: the position is not finite"
