@@ -30,6 +30,12 @@ class Rates:
         """The least duration in s of so many operations on so many bytes that must be read."""
         return max(flop / self.flop_per_s, read_bytes / self.bytes_per_s)
 
+    def best_of(self, other: Rates) -> Rates:
+        """The higher ones of two measurements."""
+        return Rates(
+            max(self.flop_per_s, other.flop_per_s), max(self.bytes_per_s, other.bytes_per_s)
+        )
+
 
 def measured_rates(device: str, dtype: torch.dtype) -> Rates:
     """Rates of a resolved device in a type: a square product, and a matrix read for one row."""

@@ -115,6 +115,19 @@ def test_torch_may_load_torch_npu_where_there_is_cann() -> None:
     assert environment_after_preparing(ASCEND_HOME_PATH="/usr/local/Ascend") == "None False"
 
 
+@pytest.mark.parametrize(("given", "expected"), [({}, "5000"), ({"GOMP_SPINCOUNT": "7"}, "7")])
+def test_threads_wait_awake_for_a_while_unless_the_user_says_otherwise(given, expected) -> None:
+    program = (
+        "import os; from alpamayo_ros.devices.device import prepare_environment;"
+        "prepare_environment(); print(os.environ['GOMP_SPINCOUNT'])"
+    )
+    clean = {k: v for k, v in os.environ.items() if k != "GOMP_SPINCOUNT"}
+    result = subprocess.run(
+        [sys.executable, "-c", program], env=clean | given, capture_output=True, text=True
+    )
+    assert result.stdout.strip() == expected
+
+
 def test_the_cpu_has_free_memory() -> None:
     assert 2**20 < free_memory_bytes("cpu") < 2**50
 

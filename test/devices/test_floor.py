@@ -15,6 +15,10 @@ def test_the_floor_is_the_longer_of_computing_and_reading() -> None:
     assert rates.floor_s(1e9, 3e6) == 3.0
 
 
+def test_of_two_measurements_the_higher_rates_hold() -> None:
+    assert Rates(1.0, 5.0).best_of(Rates(2.0, 3.0)) == Rates(2.0, 5.0)
+
+
 def test_measured_rates_are_those_of_a_computer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(floor, "READ_VALUES", 1 << 20)
     monkeypatch.setattr(floor, "SIDE", 256)
