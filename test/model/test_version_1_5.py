@@ -52,8 +52,10 @@ def test_a_camera_that_has_no_name_is_refused(model: AlpamayoR1) -> None:
         model.plan(snapshot(1, 7))
 
 
-def answer_without_a_cache(model: AlpamayoR1, cameras: Snapshot, count: int) -> tuple[int, ...]:
-    """The greedy answer, with the whole sequence anew for each token."""
+def logits_without_a_cache(
+    model: AlpamayoR1, cameras: Snapshot, token_ids: tuple[int, ...]
+) -> list[torch.Tensor]:
+    """The logits that each token was chosen from, with the whole sequence anew for each."""
     frames = [
         CameraFrame(camera_id, int(stamp_ns), rgb)
         for camera_id, images, stamps_ns in zip(
@@ -62,28 +64,38 @@ def answer_without_a_cache(model: AlpamayoR1, cameras: Snapshot, count: int) -> 
         for rgb, stamp_ns in zip(images, stamps_ns)
     ]
     prompt = model.prompts.question(model._layout(frames), QUESTION)
-    row: list[int] = []
+    logits = []
     with torch.no_grad():
         features = join(model.features.encode(frames, lambda: None))
-        for _ in range(count):
-            places = prompt.next_position + np.tile(np.arange(len(row)), (3, 1))
+        for count in range(len(token_ids)):
+            row = np.array(token_ids[:count], np.int64)
+            places = prompt.next_position + np.tile(np.arange(count), (3, 1))
             longer = Prompt(
-                np.append(prompt.ids, np.array(row, np.int64)),
+                np.append(prompt.ids, row),
                 np.concatenate([prompt.positions, places], axis=1),
                 prompt.image_indices,
                 -1,
-                prompt.next_position + len(row),
+                prompt.next_position + count,
             )
             cache = model.rollout.cache(1, len(longer.ids))
-            logits = model.rollout.prefill(longer, longer.ids, features, cache)
-            row.append(int(logits.argmax()))
-    return tuple(row)
+            logits.append(model.rollout.prefill(longer, longer.ids, features, cache))
+    return logits
 
 
-def test_an_answer_is_the_one_of_the_whole_sequence_token_by_token(model: AlpamayoR1) -> None:
-    cameras = snapshot(0, 1)
+def test_an_answer_is_the_one_of_the_whole_sequence_token_by_token(
+    model: AlpamayoR1, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cameras, seen = snapshot(0, 1), []
+
+    def greedy(step: int, logits: torch.Tensor) -> list[int]:
+        seen.append(logits.clone())
+        return logits.argmax(-1).tolist()
+
+    monkeypatch.setattr("alpamayo_ros.model.sampling.greedy", greedy)
     answer = model.answer(cameras, QUESTION, greedy=True, max_new_tokens=5)
-    assert answer.token_ids == answer_without_a_cache(model, cameras, len(answer.token_ids))
+    assert len(answer.token_ids) == 5
+    expected = logits_without_a_cache(model, cameras, answer.token_ids)
+    torch.testing.assert_close(torch.cat(seen), torch.cat(expected), atol=1e-5, rtol=0)
     assert answer.text == model.tokenizer.decode(answer.token_ids).strip()
 
 
