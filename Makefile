@@ -20,6 +20,7 @@ demo: setup  ## record a synthetic drive, run the node on it, write out/demo/
 	@. scripts/env.sh && alpamayo_demo $(ARGS)
 
 test: setup  ## lint, types and all tests (ARGS="test/sensing -k name")
+	@scripts/setup_npu.sh $(ROS)
 	@scripts/test.sh $(ARGS)
 
 lint: setup  ## ruff and mypy only

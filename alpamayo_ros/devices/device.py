@@ -12,6 +12,7 @@ import gc
 import importlib.util
 import os
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -84,12 +85,23 @@ def _count(kind: str) -> int:
 
 
 def _torch_npu() -> Any:
-    """The torch_npu module, or None where it or CANN is missing. The one place that imports it."""
-    if importlib.util.find_spec("torch_npu") is None or not has_cann():
-        return None
-    import torch_npu
+    """The torch_npu module, or None where it or CANN is missing.
 
-    return torch_npu
+    Raises:
+        DeviceError: both are there and torch_npu cannot be loaded all the same.
+    """
+    loaded = "torch_npu" in sys.modules
+    if not loaded and (importlib.util.find_spec("torch_npu") is None or not has_cann()):
+        return None
+    try:
+        from alpamayo_ros.devices.npu import backend
+    except Exception as error:  # it raises all kinds of errors, of versions that do not fit too
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DeviceError(
+            f"torch_npu cannot be loaded: {reason}; source CANN's set_env.sh and install the "
+            "torch-npu of torch's version (requirements-npu.txt)"
+        ) from None
+    return backend()
 
 
 def _why_not(kind: str, count: int) -> str:

@@ -15,9 +15,10 @@ class StageClock:
         self._durations_ms: dict[str, float] = {}
         self._start_s = self._last_s = time.perf_counter()
 
-    def mark(self, stage: str) -> None:
-        """End a stage here."""
-        synchronize(self._device)
+    def mark(self, stage: str, wait: bool = True) -> None:
+        """End a stage here; without `wait` where the device has nothing left to do."""
+        if wait:
+            synchronize(self._device)
         now_s = time.perf_counter()
         self._durations_ms[stage] = (now_s - self._last_s) * 1e3
         self._last_s = now_s

@@ -268,7 +268,7 @@ class AlpamayoR1:
         bins = history_bins(snapshot.ego_history_xyz, config.history)
         ids = prompt.with_history(config.history.first_id + bins)
         v0_m_s = speed_at_t0(snapshot.ego_history_xyz, snapshot.ego_history_rot, self.action_space)
-        clock.mark("prepare")
+        clock.mark("prepare", wait=False)
         features = join(self.features.encode(frames, check))
         clock.mark("vision")
         check()
@@ -283,7 +283,7 @@ class AlpamayoR1:
         normalised = rollout.actions(prompt, reasoning, choices.noise, cache, check)
         actions = physical_actions(normalised.cpu().numpy(), self.action_space)
         trajectories = drive(actions, v0_m_s, config.action_space.dt_s)
-        clock.mark("expert")
+        clock.mark("expert", wait=False)
         chosen, spread_m = medoid(trajectories.xy_m)
         return Plan(
             t0_ns=snapshot.t0_ns,

@@ -63,18 +63,35 @@ class ActionInProjection(nn.Module):
         self.timestep_fourier_encoder = FourierFrequencies(config)
         self.encoder = Trunk(config, out_size, operators)
         self.norm = nn.LayerNorm(out_size)
+        self._merged: Tensor | None = None
+
+    def merge(self) -> None:
+        """Join the frequencies of both actions, for inference."""
+        self._merged = self._frequencies()
+
+    def _frequencies(self) -> Tensor:
+        """(2, F) of acceleration and curvature."""
+        encoders = cast("list[FourierFrequencies]", list(self.sinus))
+        return torch.cat([encoder.freqs for encoder in encoders])
 
     def time_features(self, times: Tensor) -> Tensor:
         """Features (N, 2 * F) of flow times (N,) float32: constants of the schedule."""
         return fourier_features(times, self.timestep_fourier_encoder.freqs[0])
 
+    def features(self, actions: Tensor, time_features: Tensor) -> Tensor:
+        """What the trunk reads, float32 (B, T, 6 * F): the features of both actions and of time.
+
+        Both actions are encoded in one go: 8 kernels, where one by one they are 24 and, written
+        into slices of a preallocated tensor, 25. The numbers are the same bit by bit.
+        """
+        frequencies = self._frequencies() if self._merged is None else self._merged
+        encoded = fourier_features(actions, frequencies).flatten(-2)
+        times = time_features.expand(*actions.shape[:2], -1)
+        return torch.cat((encoded, times), dim=-1)
+
     def forward(self, actions: Tensor, time_features: Tensor) -> Tensor:
         """Actions float32 (B, T, 2) and features of one time (2 * F,) to float32 (B, T, hidden)."""
-        encoders = cast("list[FourierFrequencies]", list(self.sinus))
-        frequencies = torch.cat([encoder.freqs for encoder in encoders])  # (2, F)
-        features = fourier_features(actions, frequencies).flatten(-2)
-        times = time_features.expand(*actions.shape[:2], -1)
-        x = torch.cat((features, times), dim=-1)
+        x = self.features(actions, time_features)
         for layer in self.encoder.trunk:
             x = layer(x.to(layer.weight.dtype) if isinstance(layer, Linear) else x)
         norm = self.norm

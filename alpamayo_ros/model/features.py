@@ -8,6 +8,7 @@ frames as they arrived.
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor
 
 from alpamayo_ros.model.images import patch_rows, resize_frame
-from alpamayo_ros.model.vision import ImageFeatures, VisionModel
+from alpamayo_ros.model.vision import Grid, ImageFeatures, VisionModel
 
 # Two snapshots of four cameras: 32 images of 6 MB each at full size.
 CAPACITY = 32
@@ -59,21 +60,18 @@ class FeatureCache:
     def encode(
         self, frames: Sequence[CameraFrame], check: Callable[[], None]
     ) -> list[ImageFeatures]:
-        """Features of each frame; `check` is called before each batch and may raise."""
+        """Features of each frame; `check` is called before each part and may raise."""
         found = [self._find(frame) for frame in frames]
-        by_size: dict[tuple[int, ...], list[tuple[int, np.ndarray]]] = {}
-        for index, frame in enumerate(frames):
-            if found[index] is None:
-                rgb = resize_frame(frame.rgb, *self._pixel_limits)
-                by_size.setdefault(rgb.shape, []).append((index, rgb))
-        for images in by_size.values():
-            grid = self._grid(images[0][1])
-            for part in _split(images, self._visual.batches(len(images), grid)):
-                check()
-                batch = self._encode_batch([rgb for _, rgb in part], grid)
-                for (index, _), features in zip(part, batch):
-                    found[index] = features
-                    self._store(frames[index], features)
+        missing = [index for index, features in enumerate(found) if features is None]
+        images = [resize_frame(frames[index].rgb, *self._pixel_limits) for index in missing]
+        # Images of one size beside each other: their patches are cut in one go.
+        order = sorted(range(len(images)), key=lambda i: images[i].shape)
+        parts = self._visual.parts([self._grid(image) for image in images])
+        for part in _split(order, parts):
+            check()
+            for place, features in zip(part, self._encode([images[i] for i in part])):
+                found[missing[place]] = features
+                self._store(frames[missing[place]], features)
         return [features for features in found if features is not None]
 
     def _find(self, frame: CameraFrame) -> ImageFeatures | None:
@@ -90,23 +88,29 @@ class FeatureCache:
         while len(self._entries) > self._capacity:
             self._entries.popitem(last=False)
 
-    def _grid(self, rgb: np.ndarray) -> tuple[int, int]:
+    def _grid(self, rgb: np.ndarray) -> Grid:
         """Rows and columns of an image's patches."""
         patch = self._visual.config.patch_size
         return rgb.shape[0] // patch, rgb.shape[1] // patch
 
-    def _encode_batch(self, images: list[np.ndarray], grid: tuple[int, int]) -> list[ImageFeatures]:
-        """Features of images of one size."""
-        pixels = torch.from_numpy(np.stack(images)).to(self._visual.pos_embed.weight.device)
-        batch = self._visual(patch_rows(pixels, self._visual.config), grid)
+    def _encode(self, images: list[np.ndarray]) -> list[ImageFeatures]:
+        """Features of images, those of one size beside each other."""
+        visual = self._visual
+        sizes = [
+            torch.from_numpy(np.stack(list(group)))
+            for _, group in itertools.groupby(images, key=lambda image: image.shape)
+        ]
+        rows = [
+            patch_rows(pixels.to(visual.pos_embed.weight.device), visual.config).flatten(0, 1)
+            for pixels in sizes
+        ]
+        grids = [self._grid(image) for image in images]
+        features = visual(torch.cat(rows), grids)
         self.encoded += len(images)
         return [
-            ImageFeatures(
-                # Copies: a view of one image would keep its whole batch in memory.
-                batch.tokens[index].clone(),
-                tuple(level[index].clone() for level in batch.deepstack),
-            )
-            for index in range(len(images))
+            # Copies: a view of one image would keep all of them in memory.
+            ImageFeatures(image.tokens.clone(), tuple(level.clone() for level in image.deepstack))
+            for image in features.split([visual.tokens(grid) for grid in grids])
         ]
 
 

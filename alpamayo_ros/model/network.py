@@ -61,6 +61,7 @@ class Network(nn.Module):
         """Merge the projections that read one input, for inference."""
         self.vlm.model.language_model.merge()
         self.expert.merge()
+        self.action_in_proj.merge()
 
 
 def empty_network(config: ModelConfig, operators: Operators) -> Network:

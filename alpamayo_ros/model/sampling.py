@@ -80,27 +80,27 @@ def nucleus(uniforms: np.ndarray, temperature: float, top_p: float) -> Choose:
     def choose(step: int, logits: Tensor) -> list[int]:
         scaled = logits / temperature
         best = scaled.topk(min(CANDIDATES, scaled.shape[-1]), dim=-1)
-        # One transfer to the host a token, of all that is decided there. As float32 numbers: ids
-        # are exact up to 2^24.
-        packed = torch.cat(
-            (torch.logsumexp(scaled, -1, keepdim=True), best.values, best.indices.float()), -1
-        )
-        rows = packed.cpu().numpy().astype(np.float64)
+        # One transfer to the host a token, of all that may be needed there: a second one would
+        # stall the device, and 0.6 MB more do not. As float32 numbers: ids are exact up to 2^24.
+        mass = torch.logsumexp(scaled, -1, keepdim=True)
+        packed = torch.cat((mass, best.values, best.indices.float(), scaled), -1).cpu().numpy()
+        count = best.values.shape[-1]
         return [
-            _pick(row, scaled[sample], float(uniforms[step, sample]), top_p)
-            for sample, row in enumerate(rows)
+            _pick(row[: 1 + 2 * count], row[1 + 2 * count :], float(uniforms[step, sample]), top_p)
+            for sample, row in enumerate(packed)
         ]
 
     return choose
 
 
-def _pick(row: np.ndarray, scaled: Tensor, uniform: float, top_p: float) -> int:
-    """One sample's token from log mass, candidates' values and ids, each in one row."""
+def _pick(row: np.ndarray, scaled: np.ndarray, uniform: float, top_p: float) -> int:
+    """One sample's token from log mass, candidates' values and ids in one row, and all logits."""
+    row = row.astype(np.float64)
     values, ids = np.split(row[1:], 2)
     mass = np.exp(values - row[0])
     # The last value may be shared by tokens that were left out, so it must not be needed.
     if len(values) < len(scaled) and mass[values > values[-1]].sum() < top_p:
-        values = scaled.double().cpu().numpy()
+        values = scaled.astype(np.float64)
         ids = np.arange(len(values))
         mass = np.exp(values - row[0])
     order = np.lexsort((ids, -values))

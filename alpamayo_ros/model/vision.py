@@ -1,12 +1,14 @@
 """The image encoder of Qwen3-VL, for images that are encoded each on its own.
 
-Attention stays within an image, so images of one size are a batch, and an image's features do not
-depend on its place in the prompt. Parameters are named as transformers 4.57 names them.
+Attention stays within an image, so an image's features do not depend on its place in the prompt.
+Images of any sizes lie one after the other in one sequence, whose lengths are host numbers: a block
+attends in one call. Parameters are named as transformers 4.57 names them.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -20,13 +22,21 @@ from alpamayo_ros.model.layers import Linear, empty_embedding
 LAYER_NORM_EPS = 1e-6
 ROPE_THETA = 10000.0
 
+Grid = tuple[int, int]  # rows and columns of an image's patches
+
 
 @dataclass(frozen=True, eq=False)
 class ImageFeatures:
-    """What the language model reads of one image or of a batch of them."""
+    """What the language model reads of one image or of several, one after the other."""
 
-    tokens: Tensor  # (..., N, out_hidden): they stand in for the image's tokens
-    deepstack: tuple[Tensor, ...]  # each (..., N, out_hidden), for the first language layers
+    tokens: Tensor  # (N, out_hidden): they stand in for the image's tokens
+    deepstack: tuple[Tensor, ...]  # each (N, out_hidden), for the first language layers
+
+    def split(self, tokens: Sequence[int]) -> list[ImageFeatures]:
+        """The features of each image, which has so many tokens."""
+        counts = list(tokens)
+        levels = zip(*(level.split(counts) for level in self.deepstack))
+        return [ImageFeatures(*image) for image in zip(self.tokens.split(counts), levels)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +45,6 @@ class _GridTables:
 
     position_indices: Tensor  # int64 (4, S) corners in the table of position embeddings
     position_weights: Tensor  # (4, S, 1)
-    rotary: Rotary  # float32 (1, 1, S, head_dim)
 
 
 class PatchEmbed(nn.Module):
@@ -54,7 +63,7 @@ class PatchEmbed(nn.Module):
 
 
 class VisionAttention(nn.Module):
-    """Full attention within each image."""
+    """Full attention within each image, in one call for all."""
 
     def __init__(self, config: VisionConfig, operators: Operators) -> None:
         super().__init__()
@@ -63,15 +72,15 @@ class VisionAttention(nn.Module):
         self.qkv = Linear(config.hidden_size, 3 * config.hidden_size, operators, bias=True)
         self.proj = Linear(config.hidden_size, config.hidden_size, operators, bias=True)
 
-    def forward(self, x: Tensor, rotary: Rotary) -> Tensor:
-        """x (B, S, hidden) to (B, S, hidden)."""
-        batch, length, hidden = x.shape
-        split = self.qkv(x).view(batch, length, 3, self.heads, hidden // self.heads)
-        query, key, value = split.permute(2, 0, 3, 1, 4)
-        query = self.operators.rotary(query, rotary.cos, rotary.sin)
-        key = self.operators.rotary(key, rotary.cos, rotary.sin)
-        seen = self.operators.attention(query, key, value)
-        return self.proj(seen.transpose(1, 2).reshape(batch, length, hidden))
+    def forward(self, x: Tensor, rotary: Rotary, lengths: Sequence[int]) -> Tensor:
+        """x (T, hidden) of images with so many patches to (T, hidden)."""
+        heads = self.heads
+        qkv = self.qkv(x).view(len(x), 3 * heads, -1)
+        # Turned in float32, as the reference does: in bfloat16 it moves waypoints by 0.1 m.
+        turned = self.operators.rotary(qkv[:, : 2 * heads].float(), rotary.cos, rotary.sin)
+        query, key = turned.to(x.dtype).split(heads, dim=1)
+        seen = self.operators.packed_attention(query, key, qkv[:, 2 * heads :], lengths)
+        return self.proj(seen.flatten(1))
 
 
 class VisionMLP(nn.Module):
@@ -100,9 +109,9 @@ class VisionBlock(nn.Module):
         self.attn = VisionAttention(config, operators)
         self.mlp = VisionMLP(config, operators)
 
-    def forward(self, x: Tensor, rotary: Rotary) -> Tensor:
-        """x (B, S, hidden) to (B, S, hidden)."""
-        x = x + self.attn(self.norm1(x), rotary)
+    def forward(self, x: Tensor, rotary: Rotary, lengths: Sequence[int]) -> Tensor:
+        """x (T, hidden) of images with so many patches to (T, hidden)."""
+        x = x + self.attn(self.norm1(x), rotary, lengths)
         return x + self.mlp(self.norm2(x))
 
 
@@ -122,15 +131,15 @@ class PatchMerger(nn.Module):
         self.linear_fc2 = Linear(self.joined, config.out_hidden_size, operators, bias=True)
 
     def forward(self, x: Tensor) -> Tensor:
-        """x (B, S, hidden) to (B, S / 4, out_hidden)."""
-        shape = (x.shape[0], -1, self.joined)
+        """x (T, hidden) to (T / 4, out_hidden)."""
+        shape = (-1, self.joined)
         x = self.norm(x.reshape(shape)) if self.norm_after_joining else self.norm(x).reshape(shape)
         inner = self.linear_fc1
         return self.linear_fc2(self.operators.linear_gelu(x, inner.weight, inner.bias, "none"))
 
 
 class VisionModel(nn.Module):
-    """Patches of images of one size to the tokens and deepstack features of each."""
+    """Patches of images to their tokens and deepstack features."""
 
     def __init__(self, config: VisionConfig, operators: Operators) -> None:
         super().__init__()
@@ -144,37 +153,51 @@ class VisionModel(nn.Module):
         )
         self.operators = operators
         self._tables = functools.lru_cache(maxsize=8)(self._make_tables)
+        self._rotary = functools.lru_cache(maxsize=8)(self._make_rotary)
 
-    def batches(self, images: int, grid: tuple[int, int]) -> int:
-        """Into how many batches to split images with this grid of patches."""
-        rows = images * grid[0] * grid[1]
-        return min(images, self.operators.parts(rows, self.config.intermediate_size))
+    def parts(self, grids: Sequence[Grid]) -> int:
+        """Into how many parts to split images with these grids."""
+        patches = sum(rows * columns for rows, columns in grids)
+        return min(len(grids), self.operators.parts(patches, self.config.intermediate_size))
 
-    def forward(self, patches: Tensor, grid: tuple[int, int]) -> ImageFeatures:
-        """Patches (B, rows * columns, patch_values) of images with this grid of patches."""
-        tables = self._tables(grid, self.pos_embed.weight.device, self.pos_embed.weight.dtype)
-        corners = self.pos_embed(tables.position_indices) * tables.position_weights
-        x = self.patch_embed(patches) + corners.sum(0)
+    def tokens(self, grid: Grid) -> int:
+        """How many tokens an image with this grid becomes."""
+        return grid[0] * grid[1] // self.config.merge_size**2
+
+    def forward(self, patches: Tensor, grids: Sequence[Grid]) -> ImageFeatures:
+        """Patches (T, patch_values) of images with these grids, one image after the other."""
+        lengths = [rows * columns for rows, columns in grids]
+        rotary = self._rotary(tuple(grids), self.pos_embed.weight.device)
+        x = self.patch_embed(patches) + self._positions(grids)
         deepstack: list[Tensor] = []
         for index, block in enumerate(self.blocks):
-            x = block(x, tables.rotary)
+            x = block(x, rotary, lengths)
             if index in self.config.deepstack_layers:
                 merger = self.deepstack_merger_list[len(deepstack)]
                 deepstack.append(merger(x))
         return ImageFeatures(self.merger(x), tuple(deepstack))
 
-    def _make_tables(
-        self, grid: tuple[int, int], device: torch.device, dtype: torch.dtype
-    ) -> _GridTables:
+    def _positions(self, grids: Sequence[Grid]) -> Tensor:
+        """Position embeddings (T, hidden) of the patches."""
+        weight = self.pos_embed.weight
+        of_grid = {}
+        for grid in dict.fromkeys(grids):
+            tables = self._tables(grid, weight.device, weight.dtype)
+            corners = self.pos_embed(tables.position_indices) * tables.position_weights
+            of_grid[grid] = corners.sum(0)
+        return torch.cat([of_grid[grid] for grid in grids])
+
+    def _make_tables(self, grid: Grid, device: torch.device, dtype: torch.dtype) -> _GridTables:
         indices, weights = position_corners(grid, self.config)
-        return _GridTables(
-            indices.to(device),
-            weights[..., None].to(device, dtype),
-            vision_rotary(grid, self.config, device),
-        )
+        return _GridTables(indices.to(device), weights[..., None].to(device, dtype))
+
+    def _make_rotary(self, grids: tuple[Grid, ...], device: torch.device) -> Rotary:
+        tables = [vision_rotary(grid, self.config) for grid in grids]
+        cos, sin = (torch.cat(parts) for parts in zip(*((t.cos, t.sin) for t in tables)))
+        return Rotary(cos.to(device), sin.to(device))
 
 
-def merged_order(grid: tuple[int, int], merge: int) -> Tensor:
+def merged_order(grid: Grid, merge: int) -> Tensor:
     """Row-major index of each patch in the order of the patch rows: the 2 x 2 of a token together.
 
     int64 (rows * columns,).
@@ -184,7 +207,7 @@ def merged_order(grid: tuple[int, int], merge: int) -> Tensor:
     return index.permute(0, 2, 1, 3).flatten()
 
 
-def position_corners(grid: tuple[int, int], config: VisionConfig) -> tuple[Tensor, Tensor]:
+def position_corners(grid: Grid, config: VisionConfig) -> tuple[Tensor, Tensor]:
     """The four table entries and weights of each patch's bilinear position embedding, (4, S) each.
 
     The table is a square grid; patches are spread over it from corner to corner.
@@ -207,15 +230,12 @@ def position_corners(grid: tuple[int, int], config: VisionConfig) -> tuple[Tenso
     return torch.stack(indices)[:, order], torch.stack(weights)[:, order]
 
 
-def vision_rotary(grid: tuple[int, int], config: VisionConfig, device: torch.device) -> Rotary:
-    """Rotary table of a grid, float32 (1, 1, S, head_dim): half of it for the row, half the column.
-
-    Computed on the CPU, then uploaded.
-    """
+def vision_rotary(grid: Grid, config: VisionConfig) -> Rotary:
+    """Rotary table of a grid, float32 (S, 1, head_dim): half of it for the row, half the column."""
     width = config.hidden_size // config.num_heads // 2
     frequencies = 1.0 / ROPE_THETA ** (torch.arange(0, width, 2, dtype=torch.float32) / width)
     order = merged_order(grid, config.merge_size)
     row, column = order // grid[1], order % grid[1]
     angles = torch.cat([row[:, None] * frequencies, column[:, None] * frequencies], dim=-1)
-    both = torch.cat((angles, angles), dim=-1)[None, None]
-    return Rotary(both.cos().to(device), both.sin().to(device))
+    both = torch.cat((angles, angles), dim=-1)[:, None]
+    return Rotary(both.cos(), both.sin())

@@ -13,7 +13,6 @@ import torch
 from alpamayo_ros.devices.operators import Operators, operators_for
 from alpamayo_ros.model.checkpoint import assign
 from alpamayo_ros.model.config_file import parse_config
-from alpamayo_ros.model.features import join
 from alpamayo_ros.model.network import empty_network
 from alpamayo_ros.model.prompt import Prompt, multimodal_positions
 from alpamayo_ros.model.recipe import recipe_tensor
@@ -134,14 +133,9 @@ def patches(grid: tuple[int, int]) -> torch.Tensor:
     return torch.randn(grid[0] * grid[1] * 4, 1536, generator=generator)
 
 
-def our_features(ours: Rollout) -> list[ImageFeatures]:
-    visual = ours.network.vlm.model.visual
-    features = []
-    for grid in GRIDS:
-        batch = visual(patches(grid)[None], (2 * grid[0], 2 * grid[1]))
-        levels = tuple(level[0] for level in batch.deepstack)
-        features.append(ImageFeatures(batch.tokens[0], levels))
-    return features
+def our_features(ours: Rollout) -> ImageFeatures:
+    rows = torch.cat([patches(grid) for grid in GRIDS])
+    return ours.network.vlm.model.visual(rows, [(2 * r, 2 * c) for r, c in GRIDS])
 
 
 GRID_THW = torch.tensor([[1, 2 * rows, 2 * columns] for rows, columns in GRIDS])
@@ -151,20 +145,25 @@ def test_vision_tokens_and_deepstack_features_are_theirs(ours: Rollout, theirs: 
     rows = torch.cat([patches(grid) for grid in GRIDS])
     with torch.no_grad():
         tokens, deepstack = theirs.model.visual(rows, grid_thw=GRID_THW)
-        features = join(our_features(ours))
+        features = our_features(ours)
     torch.testing.assert_close(features.tokens, tokens, atol=1e-5, rtol=0)
     assert len(features.deepstack) == len(deepstack) == 2
     for our_level, their_level in zip(features.deepstack, deepstack):
         torch.testing.assert_close(our_level, their_level, atol=1e-5, rtol=0)
 
 
-def test_encoding_in_a_batch_is_encoding_one_by_one(ours: Rollout) -> None:
+def test_encoding_together_is_encoding_one_by_one(ours: Rollout) -> None:
     visual = ours.network.vlm.model.visual
-    rows = torch.stack([patches((3, 5)), patches((3, 5)).flip(0)])
+    grids = [(3, 5), (3, 5), (4, 3)]
+    images = [patches(grid) for grid in grids]
     with torch.no_grad():
-        batch = visual(rows, (6, 10))
-        single = visual(rows[1:], (6, 10))
-    torch.testing.assert_close(batch.tokens[1], single.tokens[0], atol=1e-5, rtol=0)
+        together = visual(torch.cat(images), [(2 * r, 2 * c) for r, c in grids])
+        split = together.split([r * c for r, c in grids])
+        for image, grid, features in zip(images, grids, split):
+            alone = visual(image, [(2 * grid[0], 2 * grid[1])])
+            torch.testing.assert_close(features.tokens, alone.tokens, atol=1e-5, rtol=0)
+            for level, alone_level in zip(features.deepstack, alone.deepstack):
+                torch.testing.assert_close(level, alone_level, atol=1e-5, rtol=0)
 
 
 def test_positions_and_their_delta_are_theirs(theirs: Any) -> None:
@@ -193,7 +192,7 @@ def test_logits_of_prompt_and_of_every_decoded_token_are_theirs(ours: Rollout, t
 def our_logits(ours: Rollout, prompt: Prompt, decoded: list[int]) -> torch.Tensor:
     """Logits after the prompt and after each token, through the cache of three samples."""
     cache = ours.cache(3, len(prompt.ids) + len(decoded) + 2)
-    rows = [ours.prefill(prompt, prompt.ids, join(our_features(ours)), cache)]
+    rows = [ours.prefill(prompt, prompt.ids, our_features(ours), cache)]
 
     def choose(step: int, logits: torch.Tensor) -> list[int]:
         rows.append(logits[1:2])
@@ -205,7 +204,7 @@ def our_logits(ours: Rollout, prompt: Prompt, decoded: list[int]) -> torch.Tenso
     final = rows[2:]
     # The logits after the last token are those the appended end token would be chosen from.
     more = ours.cache(1, len(prompt.ids) + len(decoded) + 3)
-    first = ours.prefill(prompt, prompt.ids, join(our_features(ours)), more)
+    first = ours.prefill(prompt, prompt.ids, our_features(ours), more)
     last: list[torch.Tensor] = []
 
     def choose_once_more(step: int, logits: torch.Tensor) -> list[int]:

@@ -1,0 +1,1 @@
+"""What the tests run on the emulated device; each prints one line of JSON."""
