@@ -137,6 +137,16 @@ def dtype_name(dtype: Any) -> str:
     return str(dtype).removeprefix("torch.")
 
 
+def device_name(device: str) -> str:
+    """What a resolved device calls itself, such as "Ascend910B3"; the CPU "cpu"."""
+    kind = device.partition(":")[0]
+    if kind == "cpu":
+        return "cpu"
+    import torch
+
+    return str(getattr(torch, kind).get_device_name(device))
+
+
 def synchronize(device: str) -> None:
     """Wait until the device has done what it was told; nothing on the CPU."""
     kind = device.partition(":")[0]

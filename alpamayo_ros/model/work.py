@@ -6,9 +6,16 @@ with the device's rates the numbers give a floor that no implementation is under
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from alpamayo_ros.model.configuration import DecoderConfig, ModelConfig
+from alpamayo_ros.model.prompt import CameraLayout
+from alpamayo_ros.types import FRAMES_PER_CAMERA, Plan, Snapshot
+
+if TYPE_CHECKING:
+    from alpamayo_ros.model.alpamayo import AlpamayoR1
 
 
 @dataclass(frozen=True)
@@ -21,6 +28,42 @@ class Work:
     def times(self, count: int) -> Work:
         """The same so many times over."""
         return Work(count * self.flop, count * self.read_bytes)
+
+
+def work_of_plan(model: AlpamayoR1, snapshot: Snapshot, plan: Plan) -> dict[str, Work]:
+    """Stage to work of a plan that a model without reused features has made of a snapshot."""
+    cameras = model._layout(model._frames(snapshot))
+    prompt = model.prompts.build(cameras, plan.navigation_text)
+    tokens = max(map(len, plan.token_ids))
+    return decision_work(
+        model.config, cameras, len(prompt.ids), tokens, len(plan.samples), model.dtype.itemsize
+    )
+
+
+def decision_work(
+    config: ModelConfig,
+    cameras: Sequence[CameraLayout],
+    prompt_tokens: int,
+    new_tokens: int,
+    samples: int,
+    value_bytes: int,
+) -> dict[str, Work]:
+    """Stage to work of a decision on images that are all new.
+
+    new_tokens: of the reasoning that is longest, with its end token.
+    """
+    per_token = config.backbone.vision.merge_size**2
+    patches = [rows * columns * per_token for rows, columns in (c.grid for c in cameras)]
+    parts = [vision_work(config, FRAMES_PER_CAMERA, count, value_bytes) for count in patches]
+    vision = Work(sum(part.flop for part in parts), parts[0].read_bytes)  # weights: once for all
+    context = prompt_tokens + new_tokens
+    step = flow_step_work(config, samples, context, value_bytes)
+    return {
+        "vision": vision,
+        "prefill": prefill_work(config, prompt_tokens, value_bytes),
+        "reasoning": token_work(config, samples, prompt_tokens, value_bytes).times(new_tokens),
+        "expert": step.times(config.flow_steps),
+    }
 
 
 def vision_work(config: ModelConfig, images: int, patches: int, value_bytes: int) -> Work:

@@ -1,0 +1,175 @@
+"""What can be asserted of a device by running on it: the checks of alpamayo_verify.
+
+The same assertions hold in the tests on the emulated NPU, so that a person with the hardware can
+repeat them in one command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from alpamayo_ros.devices.device import device_name, dtype_name
+from alpamayo_ros.devices.floor import Rates, measured_rates
+from alpamayo_ros.devices.peaks import peak_of
+from alpamayo_ros.devices.self_test import check_operators
+from alpamayo_ros.devices.stalls import HostWaits
+from alpamayo_ros.model.alpamayo import AlpamayoR1
+from alpamayo_ros.model.features import FeatureCache
+from alpamayo_ros.model.rollout import Rollout
+from alpamayo_ros.model.work import work_of_plan
+from alpamayo_ros.types import Plan, Snapshot
+
+Load = Callable[[str, str], AlpamayoR1]  # (device, dtype) -> the model
+
+PARITY_ATOL_M = {"float32": 1e-3, "bfloat16": 0.25}
+VISION_AND_PREFILL_WAITS = 2
+SAMPLES, NEW_TOKENS, SEED = 3, 6, 0
+# Less than this may be read from a cache, faster than from memory.
+LARGEST_CACHE_BYTES = 1 << 28
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the table."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+@dataclass
+class Waits:
+    """How often the host waited in each stage of a decision."""
+
+    stages: dict[str, int] = field(default_factory=dict)
+
+
+def verify(device: str, load: Load, snapshot: Snapshot) -> Iterator[Check]:
+    """All checks of a resolved device, one after the other."""
+    yield Check("device", True, f"{device} is {device_name(device)}, torch {torch.__version__}")
+    for operator in check_operators(device):
+        detail = f"error {operator.error:.1e}, at most {operator.allowed:.0e}"
+        yield Check(f"operator {operator.name} in {operator.dtype}", operator.passed, detail)
+    for dtype in PARITY_ATOL_M:
+        model = load(device, dtype)
+        yield _placement(model)
+        plan = _decide(model, snapshot)
+        yield _parity(plan, _decide(load("cpu", dtype), snapshot, plan))
+    yield from _stalls(model, snapshot)
+    yield from _floors(model, snapshot)
+
+
+def _decide(model: AlpamayoR1, snapshot: Snapshot, forced: Plan | None = None) -> Plan:
+    """A decision on images that are all new, with the reasoning of another one if given."""
+    model.reset()
+    tokens = None if forced is None else _padded(forced.token_ids)
+    return model.plan(
+        snapshot, num_samples=SAMPLES, seed=SEED, max_new_tokens=NEW_TOKENS, tokens=tokens
+    )
+
+
+def _padded(rows: tuple[tuple[int, ...], ...]) -> np.ndarray:
+    tokens = np.full((len(rows), max(map(len, rows))), -1)
+    for index, row in enumerate(rows):
+        tokens[index, : len(row)] = row
+    return tokens
+
+
+def _placement(model: AlpamayoR1) -> Check:
+    """Every parameter and buffer is on the device in the type."""
+    tensors = [*model.network.named_parameters(), *model.network.named_buffers()]
+    wanted = torch.device(model.device), model.dtype
+    elsewhere = [name for name, tensor in tensors if (tensor.device, tensor.dtype) != wanted]
+    detail = f"{len(tensors)} tensors on {model.device}"
+    if elsewhere:
+        detail = f"{len(elsewhere)} of {len(tensors)} tensors are elsewhere: {elsewhere[0]}"
+    return Check(f"placement in {dtype_name(model.dtype)}", not elsewhere, detail)
+
+
+def _parity(plan: Plan, expected: Plan) -> Check:
+    """The CPU comes to the same waypoints by the same tokens."""
+    error_m = float(np.abs(plan.samples[..., :2] - expected.samples[..., :2]).max())
+    allowed_m = PARITY_ATOL_M[plan.dtype]
+    itself = " (the CPU with itself, which says nothing)" if plan.device == "cpu" else ""
+    return Check(
+        f"parity with the CPU in {plan.dtype}",
+        plan.finite and error_m <= allowed_m,
+        f"waypoints differ by {error_m:.1e} m, at most {allowed_m:g}{itself}",
+    )
+
+
+def _stalls(model: AlpamayoR1, snapshot: Snapshot) -> Iterator[Check]:
+    """The host keeps ahead of the device."""
+    waits = Waits()
+    stages = (
+        (FeatureCache, "encode", "vision"),
+        (Rollout, "prefill", "prefill"),
+        (Rollout, "reason", "reasoning"),
+        (Rollout, "actions", "flow"),
+    )
+    originals = [getattr(owner, method) for owner, method, _ in stages]
+    for (owner, method, stage), original in zip(stages, originals):
+        setattr(owner, method, _counted(original, stage, waits))
+    try:
+        plan = _decide(model, snapshot)
+    finally:
+        for (owner, method, _), original in zip(stages, originals):
+            setattr(owner, method, original)
+    tokens = max(map(len, plan.token_ids))
+    for name, count, allowed in (
+        ("vision, prefill", waits.stages["vision"] + waits.stages["prefill"],
+         VISION_AND_PREFILL_WAITS),
+        (f"{tokens} tokens", waits.stages["reasoning"], tokens),
+        (f"{model.config.flow_steps} flow steps", waits.stages["flow"], 0),
+    ):  # fmt: skip
+        detail = f"the host waited {count} times, at most {allowed}"
+        yield Check(f"stalls of {name}", count <= allowed, detail)
+
+
+def _counted(method: Callable[..., Any], stage: str, waits: Waits) -> Callable[..., Any]:
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        with HostWaits() as mode:
+            result = method(*args, **kwargs)
+        waits.stages[stage] = mode.count
+        return result
+
+    return counted
+
+
+def _floors(model: AlpamayoR1, snapshot: Snapshot) -> Iterator[Check]:
+    """No rate is above the device's peak, no stage under the floor that the rates give it."""
+    rates = measured_rates(model.device, model.dtype)
+    peak = peak_of(device_name(model.device))
+    measured = f"{rates.flop_per_s / 1e12:.2f} TFLOP/s, {rates.bytes_per_s / 1e9:.1f} GB/s"
+    if peak is None:
+        yield Check("rates", True, f"{measured}; no public peak is known for this device")
+    else:
+        below = (
+            rates.flop_per_s <= peak.rates.flop_per_s
+            and rates.bytes_per_s <= peak.rates.bytes_per_s
+        )
+        peaks = f"{peak.rates.flop_per_s / 1e12:g} and {peak.rates.bytes_per_s / 1e9:g}"
+        yield Check("rates", below, f"{measured}; {peak.name}'s peaks are {peaks}")
+    plan = _decide(model, snapshot)
+    floors_ms = stage_floors_ms(model, snapshot, plan, rates)
+    for stage, floor_ms in floors_ms.items():
+        took_ms = plan.timing_ms[stage]
+        detail = f"{took_ms:.2f} ms, floor {floor_ms:.2f} ms"
+        yield Check(f"floor of {stage}", took_ms >= floor_ms, detail)
+
+
+def stage_floors_ms(
+    model: AlpamayoR1, snapshot: Snapshot, plan: Plan, rates: Rates
+) -> dict[str, float]:
+    """The least duration of each stage of a plan at these rates, and of their total."""
+    floors = {
+        stage: 1e3
+        * rates.floor_s(work.flop, work.read_bytes * (work.read_bytes > LARGEST_CACHE_BYTES))
+        for stage, work in work_of_plan(model, snapshot, plan).items()
+    }
+    return {**floors, "total": sum(floors.values())}
