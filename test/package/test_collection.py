@@ -19,7 +19,7 @@ def files_with_tests() -> set[str]:
         path.relative_to(ROOT).as_posix()
         for path in files
         if path.name.startswith("test_")
-        or path.name.endswith("_test.py")
+        or (path.name.endswith("_test.py") and "test" in path.parts)
         or "\ndef test_" in path.read_text(encoding="utf-8")
     }
 

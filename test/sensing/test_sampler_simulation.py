@@ -172,12 +172,17 @@ def test_every_snapshot_obeys_the_rule_and_every_refusal_has_its_reason(seed):
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.integers(0, 2**32 - 1))
 def test_every_rig_with_constant_phases_plans_and_does_so_again_after_a_jump(seed):
-    """From 1.6 s on odometry covers the history: in 1.9 s left, plans at 10 Hz less the ends."""
+    """From about 1.6 s on odometry covers the history: 1.9 s are left, less the delays.
+
+    15 Hz cameras beside 10 Hz odometry plan least: their t0s are 67 ms apart and settle in batches,
+    so that some lie 200 ms apart.
+    """
     drive = random_drive(seed, damage=False)
     sampler = Recorder()
     first = run(sampler, drive)
     judge(drive, first)
-    assert len(first) >= 13
+    assert len(first) >= 8
+    assert max(b.t0_ns - a.t0_ns for a, b in itertools.pairwise(first)) <= 201 * MS
     sampler.reset()  # the bag loops
     second = run(sampler, drive)
     assert [s.t0_ns for s in second] == [s.t0_ns for s in first]
