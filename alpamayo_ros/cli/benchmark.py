@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alpamayo_ros.cli.common import OneLineParser, UsageError, run, say, write_json
-from alpamayo_ros.cli.inference import DEMO, _load, _snapshot
+from alpamayo_ros.cli.inference import _load, _snapshot, add_source_options
 from alpamayo_ros.types import Plan, Snapshot
 
 if TYPE_CHECKING:
@@ -46,11 +46,7 @@ def parser() -> argparse.ArgumentParser:
     """The options."""
     options = OneLineParser("alpamayo_benchmark", description=__doc__)
     add = options.add_argument
-    add("--model", default=DEMO, help="checkpoint folder, or demo: the built-in small model")
-    add("--tokenizer", help="folder with tokenizer.json, where the checkpoint ships none")
-    add("--snapshot", default=DEMO, help="snapshot file (.npz), or demo: one made from the seed")
-    add("--device", default="auto", help="auto, cpu, cuda:0 or npu:0 (default: auto)")
-    add("--dtype", choices=("float32", "bfloat16"), help="default: float32 on the CPU, else bf16")
+    add_source_options(options)
     add("--seed", type=int, default=0, help="of sampling and noise, the same in every run")
     add("--num-samples", type=int, default=1, help="trajectories (default: 1)")
     add("--max-new-tokens", type=int, default=256, help="longest reasoning (default: 256)")

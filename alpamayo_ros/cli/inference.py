@@ -23,15 +23,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     return run(_main, argv)
 
 
-def parser() -> argparse.ArgumentParser:
-    """The options, as DESIGN names them."""
-    options = OneLineParser("alpamayo_inference", description=__doc__)
+def add_source_options(options: argparse.ArgumentParser) -> None:
+    """Which model plans on which snapshot, and where."""
     add = options.add_argument
     add("--model", default=DEMO, help="checkpoint folder, or demo: the built-in small model")
     add("--tokenizer", help="folder with tokenizer.json, where the checkpoint ships none")
     add("--snapshot", default=DEMO, help="snapshot file (.npz), or demo: one made from the seed")
     add("--device", default="auto", help="auto, cpu, cuda:0 or npu:0 (default: auto)")
     add("--dtype", choices=("float32", "bfloat16"), help="default: float32 on the CPU, else bf16")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options, as DESIGN names them."""
+    options = OneLineParser("alpamayo_inference", description=__doc__)
+    add = options.add_argument
+    add_source_options(options)
     add("--seed", type=int, default=0, help="of sampling and noise, with the snapshot's t0")
     add("--num-samples", type=int, help="trajectories (default: as --noise or --tokens, else 1)")
     add("--greedy", action="store_true", help="take the most probable token, no sampling")

@@ -58,7 +58,7 @@ class Rollout:
         """A cache for so many samples of so many tokens, the last one again where it fits."""
         cache = self._cache
         if cache is None or cache.batch != num_samples or cache.capacity < tokens:
-            self._cache = None  # free it before the next one is made
+            self._cache = cache = None  # free it before the next one is made
             text = self.config.backbone.text
             cache = KeyValueCache(text, num_samples, tokens, self._device, self._dtype)
             self._cache = cache
