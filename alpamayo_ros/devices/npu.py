@@ -20,6 +20,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from alpamayo_ros.devices.operators import Operators
 
 MASK_AS_GIVEN, CAUSAL = 0, 3  # sparse modes; 3 aligns the diagonal at the last key
+FRACTAL_NZ = 29  # torch_npu.Format: 16 x 16 blocks, as the cube unit reads them
 COMPRESSED_MASK_SIDE = 2048  # of the triangle that stands for a causal mask of any size
 
 # Derived tensors (a gamma in another type, a mask in the device's sense) by what they are made
@@ -114,6 +115,15 @@ def rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 def swiglu(gate_up: Tensor) -> Tensor:
     """As operators.swiglu."""
     return torch_npu.npu_swiglu(gate_up, dim=-1)
+
+
+def fractal_nz(weight: Tensor) -> Tensor:
+    """A matrix in the layout that the device multiplies by, so that no product converts it.
+
+    Such layouts are off by default on Atlas A3 (documentation of allow_internal_format).
+    """
+    torch_npu.npu.config.allow_internal_format = True
+    return torch_npu.npu_format_cast(weight, FRACTAL_NZ)
 
 
 def npu_operators() -> Operators:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -12,8 +13,10 @@ import numpy as np
 import torch
 
 from alpamayo_ros.devices.device import DeviceError, dtype_name, resolve_device, resolve_dtype
+from alpamayo_ros.devices.graphs import capture
 from alpamayo_ros.devices.operators import operators_for
 from alpamayo_ros.devices.timing import StageClock
+from alpamayo_ros.devices.tuning import UNTUNED, Tuning
 from alpamayo_ros.model import sampling
 from alpamayo_ros.model.action_space import (
     drive,
@@ -69,11 +72,13 @@ class AlpamayoR1:
         model_id: str,
         device: str,
         dtype: torch.dtype,
+        tuning: Tuning = UNTUNED,
     ) -> None:
         """Take over a network that already has its weights on the device, and merge it."""
         operators = operators_for(device)
         network.eval().requires_grad_(False)
         network.merge()
+        network.tune(tuning)
         self.network = network
         self.config = config
         self.tokenizer = tokenizer
@@ -82,7 +87,9 @@ class AlpamayoR1:
         self.dtype = dtype
         self.features = FeatureCache(network.vlm.model.visual, self.pixel_limits)
         self.prompts = PromptBuilder(config, tokenizer)
-        self.rollout = Rollout(network, config, operators, tokenizer.special("<|im_end|>"))
+        recorder = functools.partial(capture, device) if tuning.graph_capture else None
+        end_of_text = tokenizer.special("<|im_end|>")
+        self.rollout = Rollout(network, config, operators, end_of_text, recorder)
         # A released checkpoint computes with mean and deviation as it stores them, rounded.
         scale = network.action_space
         self.action_space = replace(
@@ -101,6 +108,7 @@ class AlpamayoR1:
         tokenizer: str | os.PathLike[str] | None = None,
         device: str = "cpu",
         dtype: torch.dtype | str = torch.float32,
+        tuning: Tuning = UNTUNED,
     ) -> AlpamayoR1:
         """Load a checkpoint folder: config.json, *.safetensors, tokenizer files or their folder.
 
@@ -109,6 +117,7 @@ class AlpamayoR1:
             tokenizer: folder with tokenizer.json where the checkpoint ships none.
             device: auto, cpu, cuda:0 or npu:0.
             dtype: torch.float32 or torch.bfloat16, or their names.
+            tuning: switches of the device, off by default.
 
         Raises:
             ModelError: folder, tensors, tokenizer, device or type are wrong; one line.
@@ -117,6 +126,7 @@ class AlpamayoR1:
         named = Path(tokenizer) if tokenizer else None
         try:
             device, weight_type = resolve_device(device), resolve_dtype(dtype)
+            tuning.check(device)
         except DeviceError as error:
             raise ModelError(str(error)) from None
         config = load_config(folder, named)
@@ -125,7 +135,8 @@ class AlpamayoR1:
         )
         network = empty_network(config, operators_for(device))
         load_weights(network, folder, device, weight_type)
-        return cls(network, config, text, model_identity(folder, config), device, weight_type)
+        identity = model_identity(folder, config)
+        return cls(network, config, text, identity, device, weight_type, tuning)
 
     @property
     def accel_bounds(self) -> tuple[float, float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
@@ -38,6 +40,13 @@ class StackedLinear:
         for layer, row in zip(self.layers, rows):
             layer.weight.data = row
         self.merged = merged
+
+    def cast(self, change: Callable[[Tensor], Tensor]) -> None:
+        """Keep nothing but the merged matrix, in the form that `change` gives it."""
+        assert self.merged is not None
+        self.merged = change(self.merged)
+        for layer in self.layers:
+            layer.register_parameter("weight", None)
 
     def __call__(self, x: Tensor) -> Tensor:
         """x (..., in) to (..., sum of outs), one layer's output after the other."""

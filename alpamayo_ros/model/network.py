@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
 from alpamayo_ros.devices.operators import Operators
+from alpamayo_ros.devices.tuning import Tuning
 from alpamayo_ros.model.configuration import ActionSpaceConfig, ModelConfig
 from alpamayo_ros.model.expert import ACTION_SIZE, ActionInProjection, Expert
-from alpamayo_ros.model.language import LanguageModel
+from alpamayo_ros.model.language import DecoderLayer, GatedMLP, LanguageModel, SelfAttention
 from alpamayo_ros.model.layers import Linear
 from alpamayo_ros.model.vision import VisionModel
 
@@ -62,6 +66,32 @@ class Network(nn.Module):
         self.vlm.model.language_model.merge()
         self.expert.merge()
         self.action_in_proj.merge()
+
+    def tune(self, tuning: Tuning) -> None:
+        """Do as the device's switches say; a merged network."""
+        self.vlm.model.visual.patch_embed.as_convolution = tuning.patch_embedding == "convolution"
+        if tuning.weight_format == "nz":
+            from alpamayo_ros.devices.npu import fractal_nz
+
+            self.cast_weights(fractal_nz)
+
+    def cast_weights(self, change: Callable[[Tensor], Tensor]) -> None:
+        """Put the matrices of a merged network into the form that `change` gives them.
+
+        Merged matrices lose their parts, which would be a second copy. The last layer of the
+        language model keeps its own: the prompt's last token takes them one by one. So does the
+        encoder of the actions, whose matrices are small.
+        """
+        kept = cast("DecoderLayer", self.vlm.model.language_model.layers[-1]).self_attn
+        parts: set[nn.Module] = {kept.q_proj, kept.k_proj, kept.v_proj}
+        for module in self.modules():
+            if isinstance(module, (SelfAttention, GatedMLP)) and module is not kept:
+                module.stacked.cast(change)
+                parts.update(module.stacked.layers)
+        parts.update(self.action_in_proj.modules())
+        for module in self.modules():
+            if isinstance(module, Linear) and module not in parts:
+                module.weight.data = change(module.weight.data)
 
 
 def empty_network(config: ModelConfig, operators: Operators) -> Network:

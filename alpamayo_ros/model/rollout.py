@@ -7,6 +7,7 @@ last, and not at all in the flow.
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,8 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from alpamayo_ros.devices.graphs import Capture, CaptureError
 from alpamayo_ros.devices.operators import Operators
 from alpamayo_ros.model import sampling
+from alpamayo_ros.model.captured import CapturedVelocity
 from alpamayo_ros.model.configuration import ModelConfig
 from alpamayo_ros.model.expert import velocity
 from alpamayo_ros.model.flow_matching import flow_times, integrate
@@ -23,6 +26,8 @@ from alpamayo_ros.model.language import Additions, KeyValueCache, Rotary, rotary
 from alpamayo_ros.model.network import Network
 from alpamayo_ros.model.prompt import Prompt
 from alpamayo_ros.model.vision import ImageFeatures
+
+LOG = logging.getLogger(__name__)
 
 Check = Callable[[], None]  # raises when the plan is to be given up
 
@@ -39,14 +44,22 @@ class Rollout:
     """Runs a network; keeps the cache between decisions, at the same addresses."""
 
     def __init__(
-        self, network: Network, config: ModelConfig, operators: Operators, end_of_text: int
+        self,
+        network: Network,
+        config: ModelConfig,
+        operators: Operators,
+        end_of_text: int,
+        capture: Capture | None = None,
     ) -> None:
+        """With `capture` the flow's step is recorded at the first decision, then replayed."""
         self.network = network
         self.config = config
         self.operators = operators
         self.end_token = config.special_ids["traj_future_start"]
         self.end_of_text = end_of_text
         self._cache: KeyValueCache | None = None
+        self._capture = capture
+        self._captured: CapturedVelocity | None = None
         self._prompt_tables = functools.lru_cache(maxsize=4)(self._make_prompt_tables)
         weight = network.vlm.lm_head.weight
         self._device, self._dtype = str(weight.device), weight.dtype
@@ -58,7 +71,8 @@ class Rollout:
         """A cache for so many samples of so many tokens, the last one again where it fits."""
         cache = self._cache
         if cache is None or cache.batch != num_samples or cache.capacity < tokens:
-            self._cache = cache = None  # free it before the next one is made
+            # Free it before the next one is made.
+            self._cache = self._captured = cache = None
             text = self.config.backbone.text
             cache = KeyValueCache(text, num_samples, tokens, self._device, self._dtype)
             self._cache = cache
@@ -164,13 +178,18 @@ class Rollout:
         encode = network.action_in_proj
         length = len(prompt.ids)
         ends = [length + len(row) for row in reasoning.token_ids]  # one past each end token
-        start = max(ends)
         waypoints = noise.shape[1]
+        captured = self._captured_velocity(cache, waypoints)
+        start = max(ends) if captured is None else captured.start
         rotary = self._expert_rotary(prompt.rope_delta, ends, waypoints)
         mask = self._expert_mask(ends, start, waypoints)
+        if captured is not None:
+            captured.begin(rotary, mask, max(ends))
 
         def velocity_at(x: Tensor, step: int) -> Tensor:
             check()
+            if captured is not None:
+                return captured(x, self._time_features[step])
             return velocity(
                 network.expert,
                 encode,
@@ -185,6 +204,16 @@ class Rollout:
 
         x = torch.from_numpy(noise).to(self._device)
         return integrate(x, self._times, velocity_at, self.operators.euler_step, on_step)
+
+    def _captured_velocity(self, cache: KeyValueCache, waypoints: int) -> CapturedVelocity | None:
+        """The recorded step for this cache; None where steps are not recorded."""
+        if self._capture is not None and self._captured is None:
+            try:
+                self._captured = CapturedVelocity(self.network, cache, waypoints, self._capture)
+            except CaptureError as error:
+                LOG.warning("graph_capture fails (%s): the flow's steps run one by one", error)
+                self._capture = None
+        return self._captured
 
     def _make_prompt_tables(self, prompt: Prompt) -> tuple[Tensor, Rotary]:
         """Where the images' tokens stand, and the rotary table; uploaded once a prompt."""
@@ -222,8 +251,8 @@ class Rollout:
         )
 
     def _expert_mask(self, ends: list[int], start: int, waypoints: int) -> Tensor | None:
-        """What the expert may see where samples end at different places: bool (S, 1, 1, T)."""
-        if len(set(ends)) == 1:
+        """What the expert may see where samples end before `start`: bool (S, 1, 1, T)."""
+        if set(ends) == {start}:
             return None
         columns = torch.arange(start + waypoints)
         seen = (columns < torch.tensor(ends)[:, None]) | (columns >= start)

@@ -48,17 +48,24 @@ class _GridTables:
 
 
 class PatchEmbed(nn.Module):
-    """The checkpoint's Conv3d; over whole patches it is one matrix product."""
+    """The checkpoint's Conv3d; over whole patches it is one matrix product.
+
+    Which of both forms is faster on an NPU is not known: `as_convolution` takes the other one.
+    """
 
     def __init__(self, config: VisionConfig, operators: Operators) -> None:
         super().__init__()
         self.operators = operators
         kernel = (config.temporal_patch_size, config.patch_size, config.patch_size)
         self.proj = nn.Conv3d(config.in_channels, config.hidden_size, kernel, kernel)
+        self.as_convolution = False
 
     def forward(self, patches: Tensor) -> Tensor:
-        """Rows (..., C * T * 16 * 16) to (..., hidden)."""
+        """Rows (N, C * T * 16 * 16) to (N, hidden)."""
         weight = self.proj.weight
+        if self.as_convolution:
+            volumes = patches.to(weight.dtype).view(-1, *weight.shape[1:])
+            return self.proj(volumes).flatten(1)
         return self.operators.linear(patches.to(weight.dtype), weight.flatten(1), self.proj.bias)
 
 
