@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -133,6 +133,7 @@ def _values(
         "device": model.device,
         "device_name": device_name(model.device),
         "dtype": dtype_name(model.dtype),
+        "tuning": asdict(model.tuning),
         "inputs": {
             "image_input": [1, 16, 3, *images.shape[1:3]],
             "ego_history": [1, *snapshot.ego_history().shape],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from alpamayo_ros.cli.common import OneLineParser, UsageError, run, say, write_json
+from alpamayo_ros.devices.tuning import PATCH_EMBEDDINGS, WEIGHT_FORMATS, Tuning
 from alpamayo_ros.types import Plan, Snapshot
 
 if TYPE_CHECKING:
@@ -31,6 +32,23 @@ def add_source_options(options: argparse.ArgumentParser) -> None:
     add("--snapshot", default=DEMO, help="snapshot file (.npz), or demo: one made from the seed")
     add("--device", default="auto", help="auto, cpu, cuda:0 or npu:0 (default: auto)")
     add("--dtype", choices=("float32", "bfloat16"), help="default: float32 on the CPU, else bf16")
+    add(
+        "--patch-embedding",
+        choices=PATCH_EMBEDDINGS,
+        default=PATCH_EMBEDDINGS[0],
+        help="form of the images' first layer (default: matmul)",
+    )
+    add(
+        "--graph-capture",
+        action="store_true",
+        help="record a step of the flow once, then replay it (cuda, npu)",
+    )
+    add(
+        "--weight-format",
+        choices=WEIGHT_FORMATS,
+        default=WEIGHT_FORMATS[0],
+        help="nz: the NPU's own layout of matrices (default: plain)",
+    )
 
 
 def parser() -> argparse.ArgumentParser:
@@ -110,10 +128,12 @@ def _load(options: argparse.Namespace) -> AlpamayoR1:
 
     device = resolve_device(options.device)
     dtype = options.dtype or ("float32" if device == "cpu" else "bfloat16")
+    tuning = Tuning(options.patch_embedding, options.graph_capture, options.weight_format)
+    tuning.check(device)
     say(f"loading {options.model}")
     if options.model == DEMO:
-        return load_demo_model(device, dtype)
-    return AlpamayoR1.from_pretrained(options.model, options.tokenizer, device, dtype)
+        return load_demo_model(device, dtype, tuning)
+    return AlpamayoR1.from_pretrained(options.model, options.tokenizer, device, dtype, tuning)
 
 
 def _array(option: str, path: str | None) -> np.ndarray | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import chain
 
 from alpamayo_ros.cli.common import OneLineParser, run, say, write_json
 
@@ -21,6 +22,7 @@ def parser() -> argparse.ArgumentParser:
     options = OneLineParser("alpamayo_verify", description=__doc__)
     add = options.add_argument
     add("--device", default="auto", help="auto, cpu, cuda:0 or npu:0 (default: auto)")
+    add("--switches", action="store_true", help="also try the device's switches, one by one")
     add("--output", help="file for the JSON (default: the last line printed)")
     return options
 
@@ -29,13 +31,14 @@ def _main(argv: Sequence[str] | None) -> int:
     options = parser().parse_args(argv)
     from alpamayo_ros.demo.small_model import load_demo_model
     from alpamayo_ros.devices.device import resolve_device
-    from alpamayo_ros.model.verification import Check, verify
+    from alpamayo_ros.model.verification import Check, verify, verify_switches
     from alpamayo_ros.sensing.fake import fake_snapshot
 
     device = resolve_device(options.device)
     say(f"verifying {device} with the small model")
     checks: list[Check] = []
-    for check in verify(device, load_demo_model, fake_snapshot(0)):
+    parts = [verify, verify_switches] if options.switches else [verify]
+    for check in chain.from_iterable(p(device, load_demo_model, fake_snapshot(0)) for p in parts):
         checks.append(check)
         print(f"{'pass' if check.passed else 'FAIL'}  {check.name:44}  {check.detail}", flush=True)
     failed = [check.name for check in checks if not check.passed]

@@ -85,6 +85,7 @@ class AlpamayoR1:
         self.model_id = model_id
         self.device = device
         self.dtype = dtype
+        self.tuning = tuning
         self.features = FeatureCache(network.vlm.model.visual, self.pixel_limits)
         self.prompts = PromptBuilder(config, tokenizer)
         recorder = functools.partial(capture, device) if tuning.graph_capture else None

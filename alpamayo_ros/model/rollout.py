@@ -78,6 +78,11 @@ class Rollout:
             self._cache = cache
         return cache
 
+    @property
+    def captured(self) -> bool:
+        """Whether the flow's step has been recorded."""
+        return self._captured is not None
+
     def prefill(
         self, prompt: Prompt, ids: np.ndarray, features: ImageFeatures, cache: KeyValueCache
     ) -> Tensor:

@@ -13,22 +13,28 @@ from typing import Any
 import numpy as np
 import torch
 
-from alpamayo_ros.devices.device import device_name, dtype_name
+from alpamayo_ros.devices.device import DeviceError, device_name, dtype_name
 from alpamayo_ros.devices.floor import Rates, measured_rates
 from alpamayo_ros.devices.peaks import peak_of
 from alpamayo_ros.devices.self_test import check_operators
 from alpamayo_ros.devices.stalls import HostWaits
+from alpamayo_ros.devices.tuning import Tuning
 from alpamayo_ros.model.alpamayo import AlpamayoR1
 from alpamayo_ros.model.features import FeatureCache
 from alpamayo_ros.model.rollout import Rollout
 from alpamayo_ros.model.work import work_of_plan
 from alpamayo_ros.types import Plan, Snapshot
 
-Load = Callable[[str, str], AlpamayoR1]  # (device, dtype) -> the model
+Load = Callable[..., AlpamayoR1]  # (device, dtype) or (device, dtype, tuning) -> the model
 
 PARITY_ATOL_M = {"float32": 1e-3, "bfloat16": 0.25}
 VISION_AND_PREFILL_WAITS = 2
 SAMPLES, NEW_TOKENS, SEED = 3, 6, 0
+SWITCHES = {
+    "patch_embedding convolution": Tuning(patch_embedding="convolution"),
+    "graph_capture": Tuning(graph_capture=True),
+    "weight_format nz": Tuning(weight_format="nz"),
+}
 # Less than this may be read from a cache, faster than from memory.
 LARGEST_CACHE_BYTES = 1 << 28
 
@@ -64,6 +70,29 @@ def verify(device: str, load: Load, snapshot: Snapshot) -> Iterator[Check]:
     yield from _floors(model, snapshot)
 
 
+def verify_switches(device: str, load: Load, snapshot: Snapshot) -> Iterator[Check]:
+    """Each switch that a resolved device has, by itself: the plan is the one without it."""
+    plain = load(device, "float32")
+    plan = _decide(plain, snapshot)
+    allowed_m = PARITY_ATOL_M["float32"]
+    for name, tuning in SWITCHES.items():
+        try:
+            tuning.check(device)
+        except DeviceError:
+            continue
+        model = load(device, "float32", tuning)
+        error_m = _gap_m(_decide(model, snapshot, plan), plan)
+        detail = f"waypoints differ by {error_m:.1e} m, at most {allowed_m:g}"
+        works = not tuning.graph_capture or model.rollout.captured
+        if not works:
+            detail = "the device does not record: leave it off"
+        yield Check(f"switch {name}", works and error_m <= allowed_m, detail)
+
+
+def _gap_m(plan: Plan, expected: Plan) -> float:
+    return float(np.abs(plan.samples[..., :2] - expected.samples[..., :2]).max())
+
+
 def _decide(model: AlpamayoR1, snapshot: Snapshot, forced: Plan | None = None) -> Plan:
     """A decision on images that are all new, with the reasoning of another one if given."""
     model.reset()
@@ -93,7 +122,7 @@ def _placement(model: AlpamayoR1) -> Check:
 
 def _parity(plan: Plan, expected: Plan) -> Check:
     """The CPU comes to the same waypoints by the same tokens."""
-    error_m = float(np.abs(plan.samples[..., :2] - expected.samples[..., :2]).max())
+    error_m = _gap_m(plan, expected)
     allowed_m = PARITY_ATOL_M[plan.dtype]
     itself = " (the CPU with itself, which says nothing)" if plan.device == "cpu" else ""
     return Check(

@@ -11,6 +11,7 @@ import numpy as np
 
 from alpamayo_ros.demo.small_model import load_demo_model
 from alpamayo_ros.devices.device import release_memory, resolve_device
+from alpamayo_ros.devices.tuning import UNTUNED, Tuning
 from alpamayo_ros.model import AlpamayoR1, ModelError
 from alpamayo_ros.model.images import resize_frame
 from alpamayo_ros.model.memory import require_memory
@@ -60,7 +61,12 @@ class Decision:
 
 
 def load_model(
-    path: str, tokenizer_path: str, device: str, dtype: str, settings: PlannerSettings
+    path: str,
+    tokenizer_path: str,
+    device: str,
+    dtype: str,
+    settings: PlannerSettings,
+    tuning: Tuning = UNTUNED,
 ) -> AlpamayoR1:
     """Load a checkpoint folder, or the built-in small model when path is "demo".
 
@@ -68,6 +74,7 @@ def load_model(
         device: auto, cpu, cuda:N or npu:N.
         dtype: float32, bfloat16, or auto: float32 on the CPU, bfloat16 elsewhere.
         settings: how many samples and tokens the device must have room for.
+        tuning: switches of the device.
 
     Raises:
         ModelError, DeviceError: what is wrong with the folder, its tensors or the device; one line.
@@ -79,13 +86,14 @@ def load_model(
             "(if a YAML file gives it: its first line must be alpamayo: or /**:)"
         )
     device = resolve_device(device)
+    tuning.check(device)
     if dtype == "auto":
         dtype = "float32" if device == "cpu" else "bfloat16"
     if path == DEMO:
-        return load_demo_model(device=device, dtype=dtype)
+        return load_demo_model(device, dtype, tuning)
     tokenizer = tokenizer_path or None
     require_memory(path, tokenizer, device, dtype, settings.num_samples, settings.max_new_tokens)
-    return AlpamayoR1.from_pretrained(path, tokenizer=tokenizer, device=device, dtype=dtype)
+    return AlpamayoR1.from_pretrained(path, tokenizer, device, dtype, tuning)
 
 
 class Planner:

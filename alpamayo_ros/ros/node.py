@@ -189,6 +189,7 @@ class AlpamayoNode(LifecycleNode):
             settings.device,
             settings.dtype,
             settings.planner,
+            settings.tuning,
         )
         self._planner = Planner(model, settings.planner)
         self._give_up_when_stopping()

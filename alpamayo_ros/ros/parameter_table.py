@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from alpamayo_ros.devices.tuning import PATCH_EMBEDDINGS, WEIGHT_FORMATS
 from alpamayo_ros.types import CAMERA_ROLES, UserError
 
 
@@ -90,6 +91,23 @@ TABLE: tuple[Parameter, ...] = (
         "auto",
         "number type of weights and activations; auto is bfloat16, on the CPU float32",
         choices=("auto", "bfloat16", "float32"),
+    ),
+    Parameter(
+        "device_options.patch_embedding",
+        "matmul",
+        "form of the images' first layer; which is faster depends on the device",
+        choices=PATCH_EMBEDDINGS,
+    ),
+    Parameter(
+        "device_options.graph_capture",
+        False,
+        "record a step of the flow once, then replay it; cuda and npu, not tried on either",
+    ),
+    Parameter(
+        "device_options.weight_format",
+        "plain",
+        "nz: the NPU's own layout of matrices; not tried on hardware",
+        choices=WEIGHT_FORMATS,
     ),
     Parameter(
         "num_samples",

@@ -9,6 +9,7 @@ from typing import Any
 from rcl_interfaces.msg import ParameterDescriptor, SetParametersResult
 from rclpy.node import Node
 
+from alpamayo_ros.devices.tuning import Tuning
 from alpamayo_ros.planning.gate import GateLimits
 from alpamayo_ros.planning.planner import PlannerSettings
 from alpamayo_ros.ros.parameter_table import BY_NAME, TABLE, Parameter, ParameterError
@@ -78,6 +79,7 @@ class NodeSettings:
     tokenizer_path: str
     device: str
     dtype: str
+    tuning: Tuning  # device_options.*
     transports: dict[str, str]  # role to raw or compressed
     sampler: SamplerSettings
     planner: PlannerSettings
@@ -104,6 +106,11 @@ class NodeSettings:
             tokenizer_path=get("model.tokenizer_path"),
             device=get("device"),
             dtype=get("dtype"),
+            tuning=Tuning(
+                patch_embedding=get("device_options.patch_embedding"),
+                graph_capture=get("device_options.graph_capture"),
+                weight_format=get("device_options.weight_format"),
+            ),
             transports={
                 name.split(".")[1]: get(name) for name in BY_NAME if name.startswith("cameras.")
             },

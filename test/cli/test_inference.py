@@ -197,3 +197,20 @@ def test_numbers_that_are_not_finite_become_null(capsys: pytest.CaptureFixture) 
 def test_a_file_that_cannot_be_written_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be written: Is a directory"):
         write_json({}, str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--graph-capture"], "graph_capture is for cuda and npu, not for the cpu; leave it off"),
+        (["--weight-format", "nz"], "weight_format nz is for npu, not for cpu; use plain"),
+        (["--patch-embedding", "conv"], "invalid choice: 'conv'"),
+    ],
+)
+def test_a_switch_that_the_device_lacks_is_one_line(
+    capsys: pytest.CaptureFixture, options: list[str], message: str
+) -> None:
+    assert main(["--device", "cpu", *options]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert len(err.splitlines()) == 1

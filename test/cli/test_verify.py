@@ -6,15 +6,17 @@ import json
 from dataclasses import replace
 
 import pytest
+import torch
 
 from alpamayo_ros.cli.verify import main
 from alpamayo_ros.devices import self_test
 from alpamayo_ros.devices.operators import Operators
+from alpamayo_ros.model import verification
 
 
-def run(capsys: pytest.CaptureFixture) -> tuple[int, list[str], dict]:
+def run(capsys: pytest.CaptureFixture, *options: str) -> tuple[int, list[str], dict]:
     """Exit code, lines of the table, JSON."""
-    code = main(["--device", "cpu"])
+    code = main(["--device", "cpu", *options])
     *lines, last = capsys.readouterr().out.splitlines()
     return code, lines, json.loads(last)
 
@@ -25,6 +27,25 @@ def test_the_cpu_passes(capsys: pytest.CaptureFixture) -> None:
     assert lines[-1] == f"{len(values['checks'])} of {len(values['checks'])} checks passed on cpu"
     kinds = {check["name"].split(" ")[0] for check in values["checks"]}
     assert kinds == {"device", "operator", "placement", "parity", "stalls", "rates", "floor"}
+
+
+def test_the_switches_that_a_device_has_are_tried_when_asked_for(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verification, "verify", lambda *args: iter(()))
+    code, _, values = run(capsys, "--switches")
+    assert code == 0
+    assert [c["name"] for c in values["checks"]] == ["switch patch_embedding convolution"]
+
+
+def test_a_switch_that_moves_the_plan_is_a_failure(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verification, "verify", lambda *args: iter(()))
+    proj = torch.nn.Conv3d.forward
+    monkeypatch.setattr(torch.nn.Conv3d, "forward", lambda self, x: -proj(self, x))
+    code, _, values = run(capsys, "--switches")
+    assert (code, values["failed"]) == (1, ["switch patch_embedding convolution"])
 
 
 def test_a_wrong_operator_is_named(
