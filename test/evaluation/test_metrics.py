@@ -112,7 +112,7 @@ def test_figures_reach_as_far_as_the_truth_does():
 
 @pytest.mark.parametrize("horizon_s", [0.0, 0.05, 6.5, -1.0, float("nan")])
 def test_a_horizon_between_waypoints_is_refused(horizon_s):
-    with pytest.raises(ValueError, match="allowed are 0.1"):
+    with pytest.raises(ValueError, match="allowed are"):
         steps_of(horizon_s)
 
 

@@ -1,0 +1,75 @@
+"""From sensor messages to the records that travel, whoever decoded them: rclpy or a bag reader.
+
+Both give objects with the fields of the ROS interfaces, so nothing here imports ROS.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from alpamayo_ros.sensing.images import compressed_encoding
+from alpamayo_ros.types import EgoPose, Frame, UserError
+
+NS_PER_S = 1_000_000_000
+
+
+class MalformedOdometryError(UserError):
+    """An odometry message is no pose of a vehicle."""
+
+
+def stamp_ns(header: Any) -> int:
+    """A header's stamp as integer nanoseconds."""
+    return header.stamp.sec * NS_PER_S + header.stamp.nanosec
+
+
+def frame_of_image(message: Any) -> Frame:
+    """A sensor_msgs/Image as a frame; its bytes are shared, not copied."""
+    return Frame(
+        stamp_ns=stamp_ns(message.header),
+        encoding=message.encoding,
+        data=memoryview(message.data),
+        height=message.height,
+        width=message.width,
+        row_bytes=message.step,
+        big_endian=bool(message.is_bigendian),
+    )
+
+
+def frame_of_compressed_image(message: Any) -> Frame:
+    """A sensor_msgs/CompressedImage as a frame; its bytes are shared, not copied.
+
+    Raises:
+        MalformedImageError: its format is neither JPEG nor PNG.
+    """
+    encoding = compressed_encoding(message.format)
+    return Frame(stamp_ns(message.header), encoding, memoryview(message.data))
+
+
+def pose_of_odometry(message: Any) -> EgoPose:
+    """A nav_msgs/Odometry as a pose with unit quaternion.
+
+    Raises:
+        MalformedOdometryError: a number is not finite, the orientation no rotation, or a frame id
+            is empty; one line.
+    """
+    pose = message.pose.pose
+    position = np.array([pose.position.x, pose.position.y, pose.position.z])
+    turned = pose.orientation
+    quaternion = np.array([turned.x, turned.y, turned.z, turned.w])
+    speed_m_s = float(message.twist.twist.linear.x)
+    norm = math.hypot(*quaternion)
+    if not np.isfinite(position).all():
+        raise MalformedOdometryError("odometry: the position is not finite")
+    # Some drivers leave the orientation at zero; others round it. Neither is a rotation.
+    if not 0.5 < norm < 2.0:
+        raise MalformedOdometryError("odometry: the orientation is no rotation")
+    if not math.isfinite(speed_m_s):
+        raise MalformedOdometryError(
+            "odometry: the twist is not finite; leave it at zero where it is not known"
+        )
+    if not (message.header.frame_id and message.child_frame_id):
+        raise MalformedOdometryError("odometry: header.frame_id or child_frame_id is empty")
+    return EgoPose(stamp_ns(message.header), position, quaternion / norm, speed_m_s)
