@@ -91,6 +91,10 @@ class Bag:
         """Seconds from the first message to the last."""
         return max(self._reader.end_time - self._reader.start_time, 0) / 1e9
 
+    def share_before(self, log_ns: int) -> float:
+        """How much of the bag's time, 0 to 1, lies before a log time."""
+        return (log_ns - self.start_ns) / 1e9 / max(self.duration_s, 1e-9)
+
     def messages(
         self, names: tuple[str, ...] = (), start_ns: int | None = None, stop_ns: int | None = None
     ) -> Iterator[BagMessage]:

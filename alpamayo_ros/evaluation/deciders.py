@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -30,11 +30,6 @@ class ModelChoice:
     device: str = "auto"
     dtype: str = "auto"
     planner: PlannerSettings = field(default_factory=PlannerSettings)
-
-    def configuration(self) -> dict[str, object]:
-        """The choice as plain values, without where the files lie."""
-        chosen = asdict(self.planner)
-        return {"device": self.device, "dtype": self.dtype, **chosen}
 
 
 class ModelDecider:
@@ -165,7 +160,7 @@ class GivenDecider:
             reasoning=self._plans.reasoning[index],
             token_ids=(),
             truncated=(False,) * len(samples),
-            spread_m=0.0,
+            spread_m=_spread_m(samples, chosen),
             seed=0,
             model_id=self.identity[0],
             device=self.identity[1],
@@ -195,6 +190,12 @@ def implied_actions(waypoints: np.ndarray, speed_m_s: float) -> np.ndarray:
     moving = np.abs(length) > STANDSTILL_M
     curvature = np.where(moving, turn / np.where(moving, length, 1.0), 0.0)
     return np.column_stack([acceleration, curvature])
+
+
+def _spread_m(samples: np.ndarray, chosen: int) -> float:
+    """Mean distance of the other samples to the chosen one; 0 with a single sample."""
+    gaps = np.linalg.norm(samples[..., :2] - samples[chosen, :, :2], axis=-1).mean(axis=1)
+    return float(gaps.sum() / max(len(samples) - 1, 1))
 
 
 def _with_yaw(samples: np.ndarray) -> np.ndarray:

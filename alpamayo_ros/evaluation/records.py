@@ -17,6 +17,7 @@ RECORD_SCHEMA = 1
 # Fields of Record that are arrays of one shape in all records of a bag.
 ARRAYS = (
     "samples",
+    "actions",
     "truth",
     "history_xyz",
     "history_rot",
@@ -37,11 +38,14 @@ class Record:
     t0_ns: int
     t_s: float  # of t0 since the bag's first message
     samples: np.ndarray  # float32 (S, 64, 3) x_m, y_m, yaw_rad in the ego frame at t0
+    actions: np.ndarray  # float32 or float64 (64, 2) of the chosen sample: m/s2, 1/m
     chosen: int
     truth: np.ndarray  # float64 (64, 3), NaN from where it is not known
     history_xyz: np.ndarray  # float64 (16, 3), ego frame at t0
     history_rot: np.ndarray  # float64 (16, 3, 3)
     speed_m_s: float  # signed, at t0, as odometry says
+    v0_m_s: float  # signed, at t0, as the model has it from the history
+    spread_m: float  # mean distance of the samples to the chosen one
     position: np.ndarray  # float64 (3,) m of child_frame_id in frame_id at t0
     quaternion: np.ndarray  # float64 (4,) x, y, z, w
     frame_stamps_ns: np.ndarray  # int64 (4,): each camera's newest frame that was used
@@ -73,7 +77,7 @@ class BagRecords:
     device: str
     dtype: str
     refused: Mapping[str, int]  # t0s that were not planned on, by reason
-    unusable_frames: int  # that turned out to be no image
+    unusable_messages: int  # that were no image, or no pose
     records: tuple[Record, ...]
     wall_s: float
     topics: Mapping[str, str] = field(default_factory=dict)

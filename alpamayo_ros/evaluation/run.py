@@ -90,7 +90,7 @@ class _Taken:
     judged: Judged
 
 
-Progress = Callable[[float, int], None]  # seconds of the bag that were read, decisions
+Progress = Callable[[float, int], None]  # share of the bag that was read, decisions
 
 
 def evaluate_bag(
@@ -98,7 +98,7 @@ def evaluate_bag(
     name: str,
     decider: Decider,
     settings: RunSettings,
-    progress: Progress = lambda read_s, decisions: None,
+    progress: Progress = lambda share, decisions: None,
 ) -> BagRecords:
     """Every decision on a bag, with its truth.
 
@@ -114,7 +114,7 @@ def evaluate_bag(
         reading = _Reading(name, decider, settings)
         for message in bag.messages():
             reading.hear(message)
-            progress((message.log_ns - bag.start_ns) / 1e9, len(reading.taken))
+            progress(bag.share_before(message.log_ns), len(reading.taken))
         if not reading.taken:
             raise BagError(f"bag {path}: no decision was made: {reading.why_not()}")
         return _records(path, name, bag, reading, decider, time.perf_counter() - start_s)
@@ -212,7 +212,7 @@ def _records(
         device=device,
         dtype=dtype,
         refused=refused,
-        unusable_frames=sum(reading.malformed.values()),
+        unusable_messages=sum(reading.malformed.values()),
         records=tuple(_record(taken, bag.start_ns, reading) for taken in reading.taken),
         wall_s=wall_s,
         topics=bag.topics,
@@ -227,11 +227,14 @@ def _record(taken: _Taken, start_ns: int, reading: _Reading) -> Record:
         t0_ns=selection.t0_ns,
         t_s=(selection.t0_ns - start_ns) / 1e9,
         samples=plan.samples,
+        actions=plan.actions[plan.chosen],
         chosen=plan.chosen,
         truth=reading.drive.future(selection, settings.sampler.max_gap_ns, settings.to_rear_axle),
         history_xyz=selection.ego_history_xyz,
         history_rot=selection.ego_history_rot,
         speed_m_s=selection.t0_speed_m_s,
+        v0_m_s=plan.v0_m_s,
+        spread_m=plan.spread_m,
         position=selection.t0_position,
         quaternion=selection.t0_quaternion,
         frame_stamps_ns=np.array(stamps_ns, np.int64),

@@ -56,6 +56,13 @@ def test_lower_rooms_do_not_know_higher_ones(name):
             assert not used & higher, path
 
 
+def test_evaluation_knows_neither_ros_nor_the_command_line():
+    for path in FILES:
+        if room(path) == "evaluation":
+            used = {n.split(".")[1] for n in imports(path) if n.startswith("alpamayo_ros.")}
+            assert not used & {"ros", "cli", "msg"}, path
+
+
 def test_types_know_nothing_of_the_package():
     assert not [n for n in imports(PACKAGE / "types.py") if n.startswith("alpamayo_ros")]
 

@@ -1,0 +1,228 @@
+"""alpamayo_evaluate: how good are the plans of a model on recorded drives?"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+from alpamayo_ros.cli.common import OneLineParser, UsageError, run
+from alpamayo_ros.types import CAMERA_ROLES
+
+if TYPE_CHECKING:
+    from alpamayo_ros.evaluation.fleet import Job, NamedBag
+    from alpamayo_ros.evaluation.results import Results
+
+MARKER = ".alpamayo_evaluate"  # says that a folder is this program's, to be written anew
+EVERY_S = 0.5
+SOME_FAILED = 1
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the evaluation; 0, 1 when some bags failed, 2 when all did or for a wrong use."""
+    return run(_main, argv)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options, as DESIGN names them."""
+    options = OneLineParser("alpamayo_evaluate", description=__doc__)
+    add = options.add_argument
+    add("bags", nargs="+", type=Path, metavar="BAG", help="rosbag2 folder, or .mcap or .db3 file")
+    add("--output", type=Path, required=True, help="folder for the results; a run goes on there")
+    add("--model", default="demo", help="checkpoint folder, or demo: the built-in small model")
+    add("--tokenizer", default="", help="folder with tokenizer.json, where the model ships none")
+    add("--device", default="auto", help="auto, cpu, cuda:0 or npu:0 (default: auto)")
+    add("--dtype", default="auto", choices=("auto", "float32", "bfloat16"), help="(default: auto)")
+    add("--plans", type=Path, help=".npz of plans that are scored in place of the model's")
+    add("--camera", action="append", default=[], metavar="ROLE=TOPIC", help="a camera's topic")
+    add("--odometry", default="", metavar="TOPIC", help="odometry's topic")
+    add("--navigation", default="", metavar="TOPIC", help="topic of navigation texts, if any")
+    add("--to-rear-axle", type=float, nargs=4, default=(0, 0, 0, 0), metavar=("X", "Y", "Z", "YAW"))
+    add("--every", type=float, help=f"seconds between decisions (default: {EVERY_S}; --plans: 0)")
+    add("--num-samples", type=int, default=6, help="trajectories a decision (default: 6)")
+    add("--seed", type=int, default=0, help="of sampling, noise and intervals (default: 0)")
+    add("--greedy", action="store_true", help="take the most probable token, no sampling")
+    add("--temperature", type=float, default=0.6, help="of the sampling (default: 0.6)")
+    add("--top-p", type=float, default=0.98, help="mass of tokens sampled from (default: 0.98)")
+    add("--max-new-tokens", type=int, default=256, help="longest reasoning (default: 256)")
+    add("--engine", choices=("local", "ray"), default="local", help="(default: local)")
+    add("--workers", type=int, default=1, help="models that work at once, with --engine ray")
+    add("--compare", type=Path, metavar="OTHER", help="output of another run on the same bags")
+    return options
+
+
+def _main(argv: Sequence[str] | None) -> int:
+    options = parser().parse_args(argv)
+    _check(options)
+    from alpamayo_ros.evaluation.fleet import name_bags, run_local, run_ray
+    from alpamayo_ros.evaluation.records import BagRecords
+    from alpamayo_ros.evaluation.results import Results
+
+    start_s = time.monotonic()
+    bags, job = name_bags(options.bags), _job(options)
+    _claim(options.output)
+    bars = _Bars(bags)
+    if options.engine == "ray":
+        stream = run_ray(job, bags, options.workers)
+    else:
+        stream = run_local(job, bags, bars.show)
+    with bars:
+        outcomes = [bars.done(outcome) for outcome in stream]
+    done = tuple(outcome for outcome in outcomes if isinstance(outcome, BagRecords))
+    failed = tuple(outcome for outcome in outcomes if not isinstance(outcome, BagRecords))
+    for bag in failed:
+        print(f"error: {bag.error}", file=sys.stderr)
+    if not done:
+        return 2
+    results = Results(
+        bags=done,
+        failed=failed,
+        configuration=_configuration(options, job),
+        origin=job.settings.to_rear_axle,
+        seed=options.seed,
+        created=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        wall_s=time.monotonic() - start_s,
+    )
+    _write(options, job, results)
+    return SOME_FAILED if failed else 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.every is None:
+        options.every = 0.0 if options.plans else EVERY_S
+    for name, least, most in (
+        ("every", 0, 3600),
+        ("num_samples", 1, 64),
+        ("seed", 0, 2**63 - 1),
+        ("temperature", 0.01, 10),
+        ("top_p", 0.01, 1),
+        ("max_new_tokens", 1, 1024),
+        ("workers", 1, 1024),
+    ):
+        value = getattr(options, name)
+        if not least <= value <= most:
+            option = "--" + name.replace("_", "-")
+            raise UsageError(f"{option} {value:g}: allowed are {least:g} to {most:g}")
+
+
+def _job(options: argparse.Namespace) -> Job:
+    from alpamayo_ros.evaluation.bags import TopicChoice
+    from alpamayo_ros.evaluation.deciders import ModelChoice
+    from alpamayo_ros.evaluation.fleet import Job
+    from alpamayo_ros.evaluation.run import RunSettings
+    from alpamayo_ros.planning.planner import PlannerSettings
+
+    planner = PlannerSettings(
+        num_samples=options.num_samples,
+        temperature=options.temperature,
+        top_p=options.top_p,
+        greedy=options.greedy,
+        seed=options.seed,
+        max_new_tokens=options.max_new_tokens,
+    )
+    x, y, z, yaw = map(float, options.to_rear_axle)
+    return Job(
+        output=options.output,
+        settings=RunSettings(
+            every_s=options.every,
+            topics=TopicChoice(_cameras(options.camera), options.odometry, options.navigation),
+            to_rear_axle=(x, y, z, yaw),
+        ),
+        model=ModelChoice(options.model, options.tokenizer, options.device, options.dtype, planner),
+        plans=options.plans,
+    )
+
+
+def _cameras(assignments: list[str]) -> dict[str, str]:
+    """Topic by role of "role=topic" options."""
+    topics = {}
+    for text in assignments:
+        role, _, topic = text.partition("=")
+        if role not in CAMERA_ROLES or not topic:
+            raise UsageError(
+                f"--camera {text}: want ROLE=TOPIC with a role of {', '.join(CAMERA_ROLES)}"
+            )
+        topics[role] = topic
+    return topics
+
+
+def _configuration(options: argparse.Namespace, job: Job) -> dict[str, Any]:
+    """What decides on the figures, as plain values."""
+    settings = asdict(job.settings)
+    if job.plans is not None:
+        return {**settings, "plans": True}
+    return {**settings, **asdict(job.model.planner)}
+
+
+def _claim(output: Path) -> None:
+    """Make the output folder, or take one of an earlier run."""
+    if output.exists() and not output.is_dir():
+        raise UsageError(f"--output {output} is no folder")
+    if output.is_dir() and any(output.iterdir()) and not (output / MARKER).exists():
+        raise UsageError(f"--output {output} is not empty and of no evaluation: choose another")
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        (output / MARKER).touch()
+    except OSError as error:
+        raise UsageError(f"--output {output} cannot be written: {error.strerror}") from None
+
+
+def _write(options: argparse.Namespace, job: Job, results: Results) -> None:
+    from alpamayo_ros.evaluation.plan_bag import write_plan_bag
+    from alpamayo_ros.evaluation.results import document, write_decisions, write_metrics
+
+    output: Path = options.output
+    scored = results.scored()
+    values = document(results, scored)
+    for bag in results.bags:
+        write_plan_bag(output / "plans" / bag.name, bag, results.origin, results.seed)
+    write_decisions(output / "decisions.csv", scored)
+    write_metrics(output / "metrics.json", values)
+
+
+class _Bars:
+    """Progress on a terminal: the share of all bags that is done, and the time left."""
+
+    def __init__(self, bags: Sequence[NamedBag]) -> None:
+        self._bar = tqdm(
+            total=len(bags),
+            desc="evaluating",
+            disable=None,
+            bar_format="{desc} {percentage:3.0f}% |{bar}| {n:.1f}/{total} bags, "
+            "{elapsed} done, {remaining} left {postfix}",
+        )
+        self._done = 0
+        self._decisions_before = 0
+        self._decisions = 0
+
+    def __enter__(self) -> _Bars:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._bar.close()
+
+    def show(self, bag: NamedBag, share: float, decisions: int) -> None:
+        """Say how far a bag is."""
+        self._decisions = self._decisions_before + decisions
+        elapsed_s = max(self._bar.format_dict["elapsed"], 1e-9) if not self._bar.disable else 1.0
+        rate = f"{self._decisions / elapsed_s:.1f} decisions/s"
+        self._bar.set_postfix_str(f"{bag.name}: {decisions} decisions, {rate}", refresh=False)
+        self._bar.update(self._done + min(share, 1.0) - self._bar.n)
+
+    def done(self, outcome: Any) -> Any:
+        """Count a bag."""
+        self._done += 1
+        self._decisions_before = self._decisions
+        self._bar.update(self._done - self._bar.n)
+        return outcome
+
+
+if __name__ == "__main__":
+    sys.exit(main())

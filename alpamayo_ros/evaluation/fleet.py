@@ -1,0 +1,179 @@
+"""Many bags: one after the other here, or spread by Ray; finished ones are not done again.
+
+Both engines call the same function on each bag. Its records are kept in OUTPUT/bags/NAME.npz under
+a key of all that they depend on: the bag's bytes, the model's identity, the settings and this
+package's version. A run that was killed goes on where it was; a bag that fails is listed and does
+not end the run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import alpamayo_ros
+from alpamayo_ros.evaluation.bags import bag_sha256
+from alpamayo_ros.evaluation.deciders import GivenDecider, ModelChoice, ModelDecider, Plans
+from alpamayo_ros.evaluation.records import (
+    BagRecords,
+    RecordsError,
+    load_records,
+    settings_json,
+)
+from alpamayo_ros.evaluation.results import FailedBag
+from alpamayo_ros.evaluation.run import Decider, RunSettings, evaluate_bag
+from alpamayo_ros.types import UserError
+
+
+class FleetError(UserError):
+    """The bags of a run do not go together, or an engine is missing; one line."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a run does with each bag. It travels to other processes, so it is plain values."""
+
+    output: Path
+    settings: RunSettings = field(default_factory=RunSettings)
+    model: ModelChoice = field(default_factory=ModelChoice)
+    plans: Path | None = None  # scored in place of the model's
+
+    def decider(self) -> ClosableDecider:
+        """Load the model, or read the plans."""
+        if self.plans is not None:
+            return GivenDecider(Plans.load(self.plans))
+        return ModelDecider(self.model)
+
+    def key(self, bag_sha256_hex: str, identity: Sequence[str]) -> str:
+        """Of all that a bag's records depend on."""
+        parts = [
+            alpamayo_ros.__version__,
+            bag_sha256_hex,
+            *identity,
+            settings_json(self.settings),
+            settings_json(self.model.planner) if self.plans is None else "",
+        ]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+class ClosableDecider(Decider, Protocol):
+    """A decider that holds a device."""
+
+    def close(self) -> None:
+        """Give it back."""
+
+
+@dataclass(frozen=True)
+class NamedBag:
+    """A bag and the name it has in the results."""
+
+    path: Path
+    name: str
+
+
+Outcome = BagRecords | FailedBag
+Progress = Callable[[NamedBag, float, int], None]  # bag, share of it that was read, decisions
+
+
+def name_bags(paths: Sequence[Path]) -> list[NamedBag]:
+    """Bags by the name of their folder or file, with the parent's where two are alike.
+
+    Raises:
+        FleetError: a bag is given twice.
+    """
+    resolved = [path.resolve() for path in paths]
+    counts = Counter(path.stem for path in resolved)
+    named = [
+        NamedBag(path, p.stem if counts[p.stem] == 1 else f"{p.parent.name}-{p.stem}")
+        for path, p in zip(paths, resolved)
+    ]
+    again = [name for name, count in Counter(bag.name for bag in named).items() if count > 1]
+    if again:
+        raise FleetError(f"two bags would be called {again[0]}: rename one, or give it once")
+    return named
+
+
+def process_bag(job: Job, bag: NamedBag, decider: Decider, progress: Progress) -> Outcome:
+    """The records of a bag, kept ones where they are still good; or why there are none."""
+    file = job.output / "bags" / f"{bag.name}.npz"
+    try:
+        key = job.key(bag_sha256(bag.path), decider.identity)
+        try:
+            return load_records(file, key)
+        except RecordsError:
+            pass
+        records = evaluate_bag(
+            bag.path,
+            bag.name,
+            decider,
+            job.settings,
+            lambda share, decisions: progress(bag, share, decisions),
+        )
+        file.parent.mkdir(parents=True, exist_ok=True)
+        records.save(file, key)
+    except UserError as error:
+        return FailedBag(bag.name, str(error))
+    return records
+
+
+def run_local(job: Job, bags: Sequence[NamedBag], progress: Progress) -> Iterator[Outcome]:
+    """One bag after the other in this process."""
+    decider = job.decider()
+    try:
+        for bag in bags:
+            yield process_bag(job, bag, decider, progress)
+    finally:
+        decider.close()
+
+
+def run_ray(job: Job, bags: Sequence[NamedBag], workers: int) -> Iterator[Outcome]:
+    """Bags over `workers` Ray actors, each with a model of its own; in the order of the bags.
+
+    With a device of CUDA or an NPU each actor asks Ray for one. The bags and the output must lie on
+    a file system that every machine of the cluster sees.
+
+    Raises:
+        FleetError: Ray is not installed.
+    """
+    try:
+        import ray
+        from ray.util import ActorPool
+    except ImportError:
+        raise FleetError(
+            '--engine ray needs Ray: pip install "alpamayo_ros[ray]", or use --engine local'
+        ) from None
+    started_here = not ray.is_initialized()
+    if started_here:
+        ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False)
+    actor = ray.remote(**_resources(job.model.device))(_Worker)
+    pool = ActorPool([actor.remote(job) for _ in range(workers)])
+    try:
+        yield from pool.map(lambda a, bag: a.process.remote(bag), bags)
+    finally:
+        if started_here:
+            ray.shutdown()
+
+
+class _Worker:
+    """A Ray actor: one device, one model, many bags."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._decider = job.decider()
+
+    def process(self, bag: NamedBag) -> Outcome:
+        """The outcome of a bag."""
+        return process_bag(self._job, bag, self._decider, lambda *_: None)
+
+
+def _resources(device: str) -> dict[str, Any]:
+    """What an actor asks Ray for."""
+    if device.startswith("cuda"):
+        return {"num_cpus": 1, "num_gpus": 1}
+    if device.startswith("npu"):
+        return {"num_cpus": 1, "resources": {"NPU": 1}}
+    return {"num_cpus": 1}
