@@ -90,7 +90,7 @@ def _main(argv: Sequence[str] | None) -> int:
         created=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         wall_s=time.monotonic() - start_s,
     )
-    _write(options, job, results)
+    _write(options, results)
     return SOME_FAILED if failed else 0
 
 
@@ -174,17 +174,43 @@ def _claim(output: Path) -> None:
         raise UsageError(f"--output {output} cannot be written: {error.strerror}") from None
 
 
-def _write(options: argparse.Namespace, job: Job, results: Results) -> None:
+def _write(options: argparse.Namespace, results: Results) -> None:
+    from alpamayo_ros.evaluation.compare import compare, load_run
     from alpamayo_ros.evaluation.plan_bag import write_plan_bag
-    from alpamayo_ros.evaluation.results import document, write_decisions, write_metrics
+    from alpamayo_ros.evaluation.report import write_report
+    from alpamayo_ros.evaluation.results import document, write_decisions, write_json
 
     output: Path = options.output
     scored = results.scored()
+    comparison = None
+    if options.compare is not None:
+        other = load_run(options.compare)
+        comparison = compare(
+            scored, results.bags, other, str(options.compare), results.origin, results.seed
+        )
+        write_json(output / "compare.json", comparison.as_json())
     values = document(results, scored)
     for bag in results.bags:
         write_plan_bag(output / "plans" / bag.name, bag, results.origin, results.seed)
     write_decisions(output / "decisions.csv", scored)
-    write_metrics(output / "metrics.json", values)
+    write_json(output / "metrics.json", values)
+    write_report(output / "report.html", results, scored, values, comparison)
+    _tell(output, values)
+
+
+def _tell(output: Path, values: dict[str, Any]) -> None:
+    """The run in three lines."""
+    horizon_s, *_ = [h for h, n in reversed(values["decisions_with_truth"].items()) if n] or ["1.0"]
+    rows = {(r["subject"], r["figure"], str(r["horizon_s"])): r for r in values["figures"]}
+    model, best = (rows["model", name, horizon_s]["mean"] for name in ("ade", "min_ade"))
+    baseline = rows["constant_turn_rate_and_velocity", "ade", horizon_s]["mean"]
+    print(f"{values['decisions']} decisions, {values['gate']['accepted']} accepted by the gate")
+    if model is not None:
+        print(
+            f"over {horizon_s} s: ADE {model:.2f} m, minADE {best:.2f} m; "
+            f"constant turn rate and velocity {baseline:.2f} m"
+        )
+    print(f"look at {output / 'report.html'}")
 
 
 class _Bars:

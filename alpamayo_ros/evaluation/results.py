@@ -128,8 +128,8 @@ def document(results: Results, scored: Sequence[Scored]) -> dict[str, Any]:
     }
 
 
-def write_metrics(path: Path, values: Mapping[str, Any]) -> None:
-    """Write metrics.json, atomically and with numbers only."""
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Write an object of numbers that are all finite, atomically."""
     write_text(path, json.dumps(values, indent=2, allow_nan=False) + "\n")
 
 

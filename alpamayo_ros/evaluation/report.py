@@ -1,0 +1,165 @@
+"""report.html: one file for a review, readable offline and printable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import numpy as np
+
+from alpamayo_ros.demo.report import picture_uri
+from alpamayo_ros.demo.summary import UNTRAINED, write_text
+from alpamayo_ros.evaluation import charts
+from alpamayo_ros.evaluation.compare import Comparison
+from alpamayo_ros.evaluation.metrics import HORIZONS_S
+from alpamayo_ros.evaluation.moments import make_moments, worst
+from alpamayo_ros.evaluation.results import Results
+from alpamayo_ros.evaluation.scores import MODEL, SUBJECTS, Scored
+from alpamayo_ros.types import STEP_S
+
+UNTRAINED_ID = "demo-untrained"
+MOST_TIMELINES = 24  # bags that are drawn; metrics.json has all
+
+
+@dataclass(frozen=True)
+class Line:
+    """One subject's row in a table of a figure, by horizon."""
+
+    label: str
+    cells: tuple[str, ...]
+    best: tuple[bool, ...]  # whether it is the least of the table's column
+
+
+@dataclass(frozen=True)
+class Table:
+    """One figure of all subjects."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+# Title, and the figures that the model's rows show; baselines have one plan, so only the first.
+TABLES = (
+    ("Average displacement (ADE), m", ("ade", "min_ade")),
+    ("Displacement at the horizon (FDE), m", ("fde", "min_fde")),
+    ("Misses: farther than 2 m off at the horizon", ("miss", "min_miss")),
+    ("Along the driven heading, mean, m", ("longitudinal",)),
+    ("Across the driven heading, mean, m", ("lateral",)),
+    ("Heading, mean, rad", ("heading",)),
+    ("Speed, mean, m/s", ("speed",)),
+)
+
+
+def write_report(
+    path: Path,
+    results: Results,
+    scored: Sequence[Scored],
+    document: Mapping[str, Any],
+    comparison: Comparison | None = None,
+) -> None:
+    """Write the report, atomically.
+
+    Args:
+        document: of results.document, what metrics.json holds.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("alpamayo_ros.evaluation"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["picture"] = picture_uri
+    environment.filters["estimate"] = estimate_text
+    horizon_s = longest_horizon_s(scored)
+    page = environment.get_template("evaluation.html").render(
+        document=document,
+        results=results,
+        names=charts.NAMES,
+        subjects=SUBJECTS,
+        horizon_s=horizon_s,
+        horizons_s=HORIZONS_S,
+        tables=tables(document["figures"], len(scored[0].record.samples)),
+        headline=_headline(document["figures"], horizon_s),
+        growth=charts.growth(scored),
+        distribution=charts.distribution(scored, horizon_s),
+        timelines=_timelines(scored, horizon_s),
+        moments=make_moments(worst(scored, horizon_s), results.bags, horizon_s),
+        comparison=comparison,
+        differences=charts.differences(comparison.ade_m, HORIZONS_S[-1]) if comparison else "",
+        untrained=UNTRAINED if document["model"]["id"] == UNTRAINED_ID else "",
+    )
+    write_text(path, page)
+
+
+def longest_horizon_s(scored: Sequence[Scored]) -> float:
+    """The longest horizon that the truth of any decision reaches; the shortest without one."""
+    most = max(decision.known_waypoints for decision in scored)
+    reached = [h for h in HORIZONS_S if round(h / STEP_S) <= most]
+    return reached[-1] if reached else HORIZONS_S[0]
+
+
+def estimate_text(estimate: Mapping[str, Any], digits: int = 2) -> str:
+    """ "1.23 (1.10 to 1.40)", without the interval where there is none."""
+    if estimate["mean"] is None:
+        return "not known"
+    text = f"{estimate['mean']:.{digits}f}"
+    if estimate["low"] is None:
+        return text
+    return f"{text} ({estimate['low']:.{digits}f} to {estimate['high']:.{digits}f})"
+
+
+def tables(rows: Sequence[Mapping[str, Any]], num_samples: int) -> list[Table]:
+    """The tables of the report, from the rows of metrics.json."""
+    found = {(row["subject"], row["figure"], row["horizon_s"]): row for row in rows}
+    result = []
+    for title, figures in TABLES:
+        keys = [(MODEL, figure, _label(figure, num_samples)) for figure in figures]
+        if num_samples == 1:
+            keys = keys[:1]
+        keys += [(name, figures[0], charts.NAMES[name]) for name in SUBJECTS[1:]]
+        picked = [[found[subject, name, h] for h in HORIZONS_S] for subject, name, _ in keys]
+        means = np.array([[_number(row["mean"]) for row in line] for line in picked])
+        least = means == np.fmin.reduce(means, axis=0)
+        lines = (
+            Line(label, tuple(map(estimate_text, line)), tuple(map(bool, best)))
+            for (_, _, label), line, best in zip(keys, picked, least)
+        )
+        result.append(Table(title, tuple(lines)))
+    return result
+
+
+def _label(figure: str, num_samples: int) -> str:
+    if figure.startswith("min_"):
+        return f"model, best of {num_samples} samples"
+    return "model, the driven sample" if num_samples > 1 else "model"
+
+
+def _number(mean: float | None) -> float:
+    return float("nan") if mean is None else mean
+
+
+def _headline(rows: Sequence[Mapping[str, Any]], horizon_s: float) -> dict[str, Any]:
+    """The model's and the best baseline's figures at the longest horizon."""
+    at = {(row["subject"], row["figure"]): row for row in rows if row["horizon_s"] == horizon_s}
+    known = [name for name in SUBJECTS[1:] if at[name, "ade"]["mean"] is not None]
+    best = min(known, key=lambda name: at[name, "ade"]["mean"], default=SUBJECTS[1])
+    return {
+        "ade": at[MODEL, "ade"],
+        "min_ade": at[MODEL, "min_ade"],
+        "miss": at[MODEL, "miss"],
+        "baseline": charts.NAMES[best],
+        "baseline_ade": at[best, "ade"],
+    }
+
+
+def _timelines(scored: Sequence[Scored], horizon_s: float) -> list[tuple[str, str]]:
+    """Name and chart of each bag, of the first ones where there are many."""
+    bags = dict.fromkeys(decision.bag for decision in scored)
+    return [
+        (bag, charts.timeline([d for d in scored if d.bag == bag], horizon_s))
+        for bag in list(bags)[:MOST_TIMELINES]
+    ]
