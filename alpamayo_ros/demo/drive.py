@@ -1,4 +1,4 @@
-"""A synthetic drive: who is where at any time, what is seen, and what comes next."""
+"""A synthetic drive: who is where at any time, what is seen, what comes next, and why."""
 
 from __future__ import annotations
 
@@ -6,75 +6,125 @@ import math
 
 import numpy as np
 
-from alpamayo_ros.demo.road import ASPHALT_HALF_M, LANE_WIDTH_M, Road
+from alpamayo_ros.demo.causes import Cause
+from alpamayo_ros.demo.course import random_course
+from alpamayo_ros.demo.ego import FRONT_M, simulate
+from alpamayo_ros.demo.ego import STEP_S as RUN_STEP_S
+from alpamayo_ros.demo.judgement import EVERY_S, judge
+from alpamayo_ros.demo.look import random_look
+from alpamayo_ros.demo.navigation import PHRASES, navigation_text
+from alpamayo_ros.demo.pedestrians import CLOTHES, PEOPLE, STRIDES_M, Walker
+from alpamayo_ros.demo.road import ASPHALT_HALF_M, EGO_LANE_M, LANE_WIDTH_M
 from alpamayo_ros.demo.scene import Scene, Surface
 from alpamayo_ros.demo.scenery import Scenery
-from alpamayo_ros.demo.shapes import VEHICLE_SHAPES
-from alpamayo_ros.demo.traffic import Actor, Traffic, World
+from alpamayo_ros.demo.shapes import VEHICLE_SHAPES, Solid
+from alpamayo_ros.demo.signals import GANTRIES, POST_HEAD_M, POSTS, Signal
+from alpamayo_ros.demo.traffic import Actor, Traffic
 from alpamayo_ros.demo.vehicle import VehicleState
 from alpamayo_ros.types import STEP_S, WAYPOINTS
 
-MAX_DURATION_S = 300.0
-ROAD_LENGTH_M = 5000.0  # more than MAX_DURATION_S at the highest desired speed, and the view
-STEPS_PER_S = 100
+# Seed 0 is the demo's drive; nothing is ever trained on the held-out ones.
+HELD_OUT_SEEDS = range(1000)
+TRAINING_SEEDS = range(1000, 1_000_000)
+
+SALT = 804  # with it, the demo's drive meets a bend, an intersection and a pedestrian within 20 s
+MAX_DURATION_S = 80.0
+FUTURE_S = 7.0  # what is simulated beyond it, for the future of the last moment
 VIEW_BEHIND_M = 45.0
 VIEW_AHEAD_M = 260.0
 SHADOW = (56, 57, 62)
 
 
 class Drive:
-    """A drive fixed by its seed. The state at t depends on earlier states only."""
+    """A drive fixed by its seed, simulated once as a whole."""
+
+    duration_s = MAX_DURATION_S
 
     def __init__(self, seed: int = 0) -> None:
-        rng = np.random.default_rng(seed)
         self.seed = seed
-        self.road = Road.random(rng, ROAD_LENGTH_M)
-        self.traffic = Traffic.random(rng, self.road)
-        self.scenery = Scenery(self.road, rng)
-        self._worlds = [self.traffic.first(self.road)]
-
-    def world_at(self, t_s: float) -> World:
-        """Everybody's state at t_s, integrated at 100 Hz and for the rest with one short step.
-
-        Raises:
-            ValueError: t_s is outside 0 .. MAX_DURATION_S + 10.
-        """
-        if not 0 <= t_s <= MAX_DURATION_S + 10:
-            raise ValueError(f"time {t_s} s: a drive lasts from 0 to {MAX_DURATION_S} s")
-        whole = math.floor(t_s * STEPS_PER_S + 1e-6)
-        while len(self._worlds) <= whole:
-            last = self._worlds[-1]
-            self._worlds.append(self.traffic.step(last, self.road, 1 / STEPS_PER_S))
-        rest_s = t_s - whole / STEPS_PER_S
-        world = self._worlds[whole]
-        return self.traffic.step(world, self.road, rest_s) if rest_s > 1e-9 else world
+        plan, look, plants, others, words = (
+            np.random.default_rng([seed, SALT, stream]) for stream in range(5)
+        )
+        self.course = random_course(plan, MAX_DURATION_S + FUTURE_S, VIEW_AHEAD_M)
+        self.road = self.course.road
+        self.run = simulate(self.course, MAX_DURATION_S + FUTURE_S)
+        self.look = random_look(look)
+        self.scenery = Scenery(self.course, plants)
+        self.traffic = Traffic(self.course, self.run, others)
+        self._causes = judge(self.course, self.run, MAX_DURATION_S)
+        self._phrases = [PHRASES[words.integers(len(PHRASES))] for _ in self.course.junctions]
 
     def state_at(self, t_s: float) -> VehicleState:
-        """The ego's rear axle at t_s, map frame."""
-        return self.world_at(t_s).ego.state
+        """The ego's rear axle at t_s, map frame.
+
+        Raises:
+            ValueError: t_s is outside 0 .. MAX_DURATION_S + FUTURE_S.
+        """
+        s_m, speed, acceleration = self._ego_at(t_s)
+        point = self.road.at(s_m)
+        x_m, y_m = point.ahead(0.0, EGO_LANE_M)
+        bend = point.curvature_1_m / (1 - point.curvature_1_m * EGO_LANE_M)
+        return VehicleState(x_m, y_m, point.heading_rad, speed, acceleration, bend)
+
+    def place_m(self, t_s: float) -> float:
+        """Arc length of the route where the ego's rear axle is at t_s."""
+        return self._ego_at(t_s)[0]
+
+    def cause_at(self, t_s: float) -> Cause:
+        """What binds the ego over the next seconds, and what it does."""
+        return self._causes[min(int(t_s / EVERY_S + 1e-6), len(self._causes) - 1)]
+
+    def navigation_at(self, t_s: float) -> str:
+        """The instruction in force at t_s, "" where there is none."""
+        s_m, speed, _ = self._ego_at(t_s)
+        spoken = (
+            navigation_text(junction.plan, phrase, s_m + FRONT_M, speed)
+            for junction, phrase in zip(self.course.junctions, self._phrases)
+        )
+        return next((text for text in spoken if text), "")
 
     def actors_at(self, t_s: float) -> list[Actor]:
         """The other vehicles in view at t_s, map frame."""
-        world = self.world_at(t_s)
-        return self.traffic.actors(world, self.road, VIEW_BEHIND_M, VIEW_AHEAD_M)
+        return self.traffic.actors(t_s, VIEW_BEHIND_M, VIEW_AHEAD_M)
 
     def scene_at(self, t_s: float) -> Scene:
         """What there is to see at t_s."""
-        world = self.world_at(t_s)
-        ego = world.ego
-        span = ego.s_m - VIEW_BEHIND_M, ego.s_m + VIEW_AHEAD_M
-        actors = self.traffic.actors(world, self.road, VIEW_BEHIND_M, VIEW_AHEAD_M)
-        bodies = [
+        state, s_m = self.state_at(t_s), self.place_m(t_s)
+        span = max(s_m - VIEW_BEHIND_M, 0.0), s_m + VIEW_AHEAD_M
+        actors = self.actors_at(t_s)
+        vehicles = [
             VEHICLE_SHAPES[actor.model, actor.braking].at(actor.x_m, actor.y_m, actor.yaw_rad)
             for actor in actors
         ]
         shadow = Surface(tuple(outline_m(actor, margin_m=0.12) for actor in actors), SHADOW)
+        xy_m = (state.x_m, state.y_m)
         return Scene(
-            (ego.state.x_m, ego.state.y_m),
-            ego.state.yaw_rad,
-            (*self.scenery.surfaces(*span), shadow),
-            (*self.scenery.solids(*span), *bodies),
+            xy_m,
+            state.yaw_rad,
+            (*self.scenery.surfaces(*span), self.scenery.repairs(*span), shadow),
+            (*self.scenery.solids(xy_m, state.yaw_rad), *vehicles, *self._crossing(t_s, *span)),
+            self.look,
         )
+
+    def _crossing(self, t_s: float, from_m: float, to_m: float) -> list[Solid]:
+        """Walkers and traffic lights between two arc lengths."""
+        bodies = []
+        for hindrance in self.run.hindrances:
+            if not from_m < hindrance.from_m < to_m:
+                continue
+            thing, point = hindrance.thing, self.road.at(hindrance.from_m)
+            if isinstance(thing, Walker):
+                lateral_m = thing.lateral_m(t_s)
+                walks = thing.start_s < t_s and abs(lateral_m) < 7.4
+                stride = STRIDES_M[int(t_s * 3.2) % len(STRIDES_M)] if walks else 0.0
+                body = PEOPLE[CLOTHES[thing.clothes], stride]
+                facing = point.heading_rad - thing.side * math.pi / 2
+                bodies.append(body.at(*point.ahead(0.0, lateral_m), facing))
+            elif isinstance(thing, Signal):
+                phase, yaw = thing.phase(t_s), point.heading_rad
+                bodies.append(POSTS[phase].at(*point.ahead(POST_HEAD_M), yaw))
+                bodies.append(GANTRIES[phase].at(*point.ahead(thing.gantry_m), yaw))
+        return bodies
 
     def future_xyyaw(self, t_s: float) -> np.ndarray:
         """Where the ego will be: float64 (64, 3) x_m, y_m, yaw_rad in the ego frame at t_s."""
@@ -85,21 +135,41 @@ class Drive:
         return np.column_stack([in_ego_frame(now, xy), yaw])
 
     def lane_lines(self, t_s: float) -> tuple[np.ndarray, ...]:
-        """Kerbs and lane lines near the ego, each (N, 2) m in the ego frame at t_s, from left."""
-        world = self.world_at(t_s)
-        near = (self.road.s_m > world.ego.s_m - VIEW_BEHIND_M) & (
-            self.road.s_m < world.ego.s_m + VIEW_AHEAD_M
-        )
-        s_m = self.road.s_m[near][::4]
+        """Kerbs and lane lines near the ego, each (N, 2) m in the ego frame at t_s.
+
+        First the five of the ego's stretch of road from left to right, then those of other
+        stretches; none of them crosses an intersection.
+        """
+        state, s_m = self.state_at(t_s), self.place_m(t_s)
         laterals = (ASPHALT_HALF_M, LANE_WIDTH_M - 0.1, 0.0, 0.1 - LANE_WIDTH_M, -ASPHALT_HALF_M)
         return tuple(
-            in_ego_frame(world.ego.state, self.road.points_m(s_m, lateral)) for lateral in laterals
+            in_ego_frame(state, stretch.road.points_m(along_m, lateral))
+            for stretch, along_m in self.scenery.stretches(s_m - VIEW_BEHIND_M, s_m + VIEW_AHEAD_M)
+            for lateral in laterals
         )
 
     def actor_outlines(self, t_s: float) -> tuple[np.ndarray, ...]:
         """Corners (4, 2) m of the other vehicles in view, ego frame at t_s."""
         state = self.state_at(t_s)
         return tuple(in_ego_frame(state, outline_m(actor)) for actor in self.actors_at(t_s))
+
+    def _ego_at(self, t_s: float) -> tuple[float, float, float]:
+        """Arc length, speed and acceleration, linear between steps."""
+        last_s = MAX_DURATION_S + FUTURE_S
+        if not 0 <= t_s <= last_s:
+            raise ValueError(f"time {t_s} s: a drive lasts from 0 to {MAX_DURATION_S} s")
+        run = self.run
+        place = min(t_s / RUN_STEP_S, len(run.s_m) - 1.000001)
+        i = int(place)
+        part = place - i
+        return (
+            float(run.s_m[i] + part * (run.s_m[i + 1] - run.s_m[i])),
+            float(run.speed_m_s[i] + part * (run.speed_m_s[i + 1] - run.speed_m_s[i])),
+            float(
+                run.acceleration_m_s2[i]
+                + part * (run.acceleration_m_s2[i + 1] - run.acceleration_m_s2[i])
+            ),
+        )
 
 
 def outline_m(actor: Actor, margin_m: float = 0.0) -> np.ndarray:

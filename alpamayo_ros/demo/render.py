@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 
 from alpamayo_ros.demo.cameras import Camera
+from alpamayo_ros.demo.look import Look
 from alpamayo_ros.demo.scene import Scene, Surface
 
 OVERSAMPLING = 2
@@ -21,20 +22,11 @@ OVERSAMPLING = 2
 NEAR_M = 0.25
 SHIFT = 4
 
-ZENITH = np.array([74, 128, 196], np.float32)
-HORIZON = np.array([206, 221, 232], np.float32)
-HAZE = np.array([168, 188, 184], np.float32)
-GRASS = (112, 142, 74)
 # Two ranges of hills: colour, mean height over the horizon (rad), amplitude and waves a turn.
 HILLS = (
     ((158, 180, 192), 0.050, ((0.020, 5, 0.4), (0.010, 11, 1.9), (0.004, 29, 0.2))),
     ((134, 160, 146), 0.022, ((0.010, 7, 2.1), (0.006, 17, 0.8), (0.003, 43, 2.6))),
 )
-HAZE_M = 420.0  # distance at which 63 % of a thing's own light is gone
-
-LIGHT = np.array([-0.35, 0.5, 0.79])  # towards the sun, map frame; length 1 within 1 %
-AMBIENT, DIFFUSE = 0.62, 0.42
-
 TEXTURE_PX = 1024
 TEXEL_M = 0.03  # a tile repeats every 31 m
 TEXTURE_DEPTH = 0.3
@@ -42,8 +34,8 @@ TEXTURE_DEPTH = 0.3
 
 def render(camera: Camera, scene: Scene) -> np.ndarray:
     """The picture that a camera of the ego takes: uint8 (height, width, 3) RGB."""
-    canvas = _backdrop(camera).copy()
-    _paint_hills(canvas, camera, scene.ego_yaw_rad)
+    canvas = _backdrop(camera, scene.look).copy()
+    _paint_hills(canvas, camera, scene)
     for surface in scene.surfaces:
         _paint_surface(canvas, camera, scene, surface)
     _weather_ground(canvas, camera, scene)
@@ -103,23 +95,24 @@ def _ground_rays(camera: Camera) -> tuple[np.ndarray, np.ndarray]:
 
 
 @lru_cache(maxsize=16)
-def _backdrop(camera: Camera) -> np.ndarray:
+def _backdrop(camera: Camera, look: Look) -> np.ndarray:
     """Sky over grass, at canvas size."""
     height, width = camera.height_px * OVERSAMPLING, camera.width_px * OVERSAMPLING
     horizon = _canvas_horizon(camera)
     rise = np.arange(horizon, 0, -1) / (camera.focal_px * OVERSAMPLING)
     part = np.clip(np.arctan(rise) / 0.7, 0, 1)[:, None] ** 0.7
     canvas = np.empty((height, width, 3), np.uint8)
-    canvas[:horizon] = (HORIZON + (ZENITH - HORIZON) * part)[:, None]
-    canvas[horizon:] = GRASS
+    low, high = np.array(look.horizon), np.array(look.zenith)
+    canvas[:horizon] = (low + (high - low) * part)[:, None]
+    canvas[horizon:] = look.grass
     return canvas
 
 
-def _paint_hills(canvas: np.ndarray, camera: Camera, ego_yaw_rad: float) -> None:
+def _paint_hills(canvas: np.ndarray, camera: Camera, scene: Scene) -> None:
     """Hills so far away that only their bearing matters."""
     half = math.tan(camera.hfov_rad / 2)
     across = np.linspace(-1.02 * half, 1.02 * half, 97)
-    bearing = ego_yaw_rad + camera.yaw_rad - np.arctan(across)
+    bearing = scene.ego_yaw_rad + camera.yaw_rad - np.arctan(across)
     for colour, mean, waves in HILLS:
         rise = mean + sum(a * np.sin(n * bearing + phase) for a, n, phase in waves)
         # The elevation is over the distance to the column, which grows off the axis.
@@ -127,7 +120,9 @@ def _paint_hills(canvas: np.ndarray, camera: Camera, ego_yaw_rad: float) -> None
         ridge = np.column_stack([across, down, np.ones_like(across)])
         foot = np.array([[across[-1], 0.0, 1.0], [across[0], 0.0, 1.0]])
         corners = _to_canvas(camera, np.vstack([ridge, foot]))
-        cv2.fillPoly(canvas, [corners], colour, cv2.LINE_8, SHIFT)
+        light = scene.look.ground_light
+        lit = [min(channel * light, 255) for channel in colour]
+        cv2.fillPoly(canvas, [corners], lit, cv2.LINE_8, SHIFT)
 
 
 def _paint_surface(canvas: np.ndarray, camera: Camera, scene: Scene, surface: Surface) -> None:
@@ -156,19 +151,20 @@ def _texture() -> np.ndarray:
 
 
 @lru_cache(maxsize=16)
-def _weather(camera: Camera) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _weather(camera: Camera, look: Look) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of each ground pixel: its own light, the grain's weight, and the haze's light (.., 3)."""
     depth, length = _ground_rays(camera)
-    own = np.exp(-length / HAZE_M).astype(np.float32)
+    own = np.exp(-length / look.haze_m).astype(np.float32)
     footprint_m = depth**2 / (camera.position_m[2] * camera.focal_px * OVERSAMPLING)
     seen = np.clip(4 * TEXEL_M / footprint_m, 0, 1) * np.ones_like(length)
-    haze = (1 - own)[..., None] * HAZE
+    haze = (1 - own)[..., None] * np.array(look.haze)
+    own *= look.ground_light
     return own, (own * seen * TEXTURE_DEPTH).astype(np.float32), haze.astype(np.float32)
 
 
 def _weather_ground(canvas: np.ndarray, camera: Camera, scene: Scene) -> None:
     """Give the ground grain, so that motion shows, and haze."""
-    own, grain, haze = _weather(camera)
+    own, grain, haze = _weather(camera, scene.look)
     ground = canvas[_canvas_horizon(camera) :]
     rows, columns = ground.shape[:2]
     # The grain is blurred by its weight anyway: half the canvas size is enough and takes a quarter.
@@ -216,8 +212,10 @@ def _paint_solids(canvas: np.ndarray, camera: Camera, scene: Scene) -> None:
     distance_m = np.repeat(distance_m, counts)
     faces = np.flatnonzero(_visible(camera, optical))
     faces = faces[np.argsort(-distance_m[faces], kind="stable")]
-    paints = np.concatenate([body.colours for body in scene.solids])[faces]
-    paints = _shaded(paints, corners_m[faces], distance_m[faces]).tolist()
+    own = np.concatenate([body.colours for body in scene.solids])[faces]
+    glows = np.concatenate([body.glows for body in scene.solids])[faces]
+    shaded = _shaded(own, corners_m[faces], distance_m[faces], scene.look)
+    paints = np.where(glows[:, None], own, shaded).tolist()
     whole = np.all(optical[faces, :, 2] > NEAR_M, axis=1)
     safe = np.where(whole[:, None, None], optical[faces], (0.0, 0.0, 1.0))
     points = _to_canvas(camera, safe)
@@ -246,10 +244,13 @@ def _visible(camera: Camera, optical_m: np.ndarray) -> np.ndarray:
     )
 
 
-def _shaded(colours: np.ndarray, corners_m: np.ndarray, distance_m: np.ndarray) -> np.ndarray:
+def _shaded(
+    colours: np.ndarray, corners_m: np.ndarray, distance_m: np.ndarray, look: Look
+) -> np.ndarray:
     """Colours (F, 3) of faces (F, 4, 3) in sunlight, seen through haze."""
     normal = np.cross(corners_m[:, 1] - corners_m[:, 0], corners_m[:, 2] - corners_m[:, 0])
     normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-9)
-    light = AMBIENT + DIFFUSE * np.maximum(normal @ LIGHT, 0)
-    clear = np.exp(-distance_m / HAZE_M)[:, None]
-    return np.minimum(colours * light[:, None], 255) * clear + HAZE * (1 - clear)
+    light = look.ambient + look.diffuse * np.maximum(normal @ np.array(look.sun), 0)
+    clear = np.exp(-distance_m / look.haze_m)[:, None]
+    haze = np.array(look.haze) * (1 - clear)
+    return np.minimum(colours * light[:, None], 255) * clear + haze

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from alpamayo_ros.demo.look import Look
 from alpamayo_ros.demo.shapes import Colour, Solid
 
 
@@ -25,3 +26,4 @@ class Scene:
     ego_yaw_rad: float
     surfaces: tuple[Surface, ...]  # a later one lies over an earlier one
     solids: tuple[Solid, ...]  # disjoint, in no order
+    look: Look = field(default_factory=Look)

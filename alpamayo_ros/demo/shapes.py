@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -29,12 +29,13 @@ class Solid:
 
     corners_m: np.ndarray  # float64 (F, 4, 3), counter-clockwise seen from outside
     colours: np.ndarray  # float32 (F, 3) RGB before light and haze
+    glows: np.ndarray  # bool (F,), lamps: neither sun nor haze changes their colour
 
     def at(self, x_m: float, y_m: float, yaw_rad: float = 0.0) -> Solid:
         """The body turned by yaw about its origin and moved there, on the ground."""
         cos, sin = math.cos(yaw_rad), math.sin(yaw_rad)
         turn = np.array([[cos, -sin, 0.0], [sin, cos, 0.0], [0.0, 0.0, 1.0]])
-        return Solid(self.corners_m @ turn.T + (x_m, y_m, 0.0), self.colours)
+        return Solid(self.corners_m @ turn.T + (x_m, y_m, 0.0), self.colours, self.glows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,11 @@ class Face:
 
     corners_m: np.ndarray
     colour: Colour
+    glows: bool = False
+
+    def moved(self, x_m: float, y_m: float, z_m: float) -> Face:
+        """The face elsewhere."""
+        return Face(self.corners_m + (x_m, y_m, z_m), self.colour, self.glows)
 
     def patch(self, left: float, right: float, low: float, high: float, colour: Colour) -> Face:
         """The part of the face between fractions of its width and height."""
@@ -114,7 +120,8 @@ def solid(faces: Iterable[Face]) -> Solid:
     """A body of faces, nearer ones later."""
     listed = list(faces)
     corners = np.array([face.corners_m for face in listed])
-    return Solid(corners, np.array([face.colour for face in listed], np.float32))
+    colours = np.array([face.colour for face in listed], np.float32)
+    return Solid(corners, colours, np.array([face.glows for face in listed]))
 
 
 def _wheel(x_m: float, side: int, half_width_m: float, radius_m: float) -> list[Face]:
@@ -135,7 +142,8 @@ def _wheel(x_m: float, side: int, half_width_m: float, radius_m: float) -> list[
 
 
 def _lamps(end: Face, colour: Colour, low: float, high: float) -> list[Face]:
-    return [end.patch(0.04, 0.22, low, high, colour), end.patch(0.78, 0.96, low, high, colour)]
+    faces = [end.patch(0.04, 0.26, low, high, colour), end.patch(0.74, 0.96, low, high, colour)]
+    return [replace(face, glows=max(colour) == 255) for face in faces]
 
 
 def _flanks(half_width_m: float, axles_m: tuple[float, float], radius_m: float) -> list[Face]:
@@ -173,7 +181,7 @@ def car(paint: Colour, braking: bool) -> Solid:
     for flank in (cabin.left, cabin.right):
         faces += [flank.patch(u, u + 0.4, 0.12, 0.86, GLASS) for u in (0.08, 0.52)]
     if braking:
-        faces.append(cabin.rear.patch(0.4, 0.6, 0.9, 0.98, lit))
+        faces.append(replace(cabin.rear.patch(0.35, 0.65, 0.86, 0.99, lit), glows=True))
     return solid(faces)
 
 
@@ -204,8 +212,10 @@ def van(paint: Colour, braking: bool) -> Solid:
         rear.patch(0.1, 0.45, 0.58, 0.88, GLASS),
         rear.patch(0.55, 0.9, 0.58, 0.88, GLASS),
         rear.patch(0.38, 0.62, 0.13, 0.2, (238, 238, 232)),
-        rear.patch(0.01, 0.09, 0.2, 0.42, lit),
-        rear.patch(0.91, 0.99, 0.2, 0.42, lit),
+        *(
+            replace(rear.patch(left, left + 0.14, 0.2, 0.42, lit), glows=braking)
+            for left in (0.01, 0.85)
+        ),
     ]
     return solid(faces + _flanks(1.025, (-1.7, 1.75), 0.36))
 

@@ -1,4 +1,4 @@
-"""The vehicles of the drive: the ego, a slower one ahead of it, and oncoming ones."""
+"""The other vehicles as they are seen: leaders in the ego's lane and oncoming ones."""
 
 from __future__ import annotations
 
@@ -7,39 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alpamayo_ros.demo.road import EGO_LANE_M, ONCOMING_LANE_M, Road
-from alpamayo_ros.demo.vehicle import (
-    VehicleState,
-    advance,
-    curve_speed_m_s,
-    following_m_s2,
-    lane_curvature_rate_1_ms,
-    speed_jerk_m_s3,
-)
+from alpamayo_ros.demo.course import MODELS, Course
+from alpamayo_ros.demo.ego import EGO_LENGTH_M, EGO_REAR_OVERHANG_M, EGO_WIDTH_M, Run
+from alpamayo_ros.demo.ego import STEP_S as RUN_STEP_S
+from alpamayo_ros.demo.pedestrians import Walker
+from alpamayo_ros.demo.road import ONCOMING_LANE_M, STEP_M, Road
+from alpamayo_ros.demo.signals import SEEN_FROM_M, Signal
+from alpamayo_ros.demo.vehicle import allowed_speed_m_s, lane_curvature_1_m
 
-EGO_LENGTH_M = 4.7
-EGO_WIDTH_M = 1.9
-EGO_REAR_OVERHANG_M = 1.0  # from the rear axle to the rear bumper
-ONCOMING_SPEED_M_S = 9.0  # with it the sharpest curve asks for 1.9 m/s2
+__all__ = ["EGO_LENGTH_M", "EGO_REAR_OVERHANG_M", "EGO_WIDTH_M", "Actor", "Traffic"]
+
 BRAKE_LIGHT_M_S2 = -0.25
-
-
-@dataclass(frozen=True)
-class Driven:
-    """A vehicle that drives by itself, and where it is along the road."""
-
-    state: VehicleState
-    s_m: float
-    lateral_m: float
-
-
-@dataclass(frozen=True)
-class World:
-    """All that moves by its own decisions at one instant."""
-
-    t_s: float
-    ego: Driven
-    lead: Driven
+ONCOMING_M_S = (8.0, 11.0)
+ONCOMING_EVERY_S = (5.0, 20.0)
+BESIDE_M = 9.0  # an oncoming vehicle within this of a walker's zebra is too near
 
 
 @dataclass(frozen=True)
@@ -56,69 +37,88 @@ class Actor:
 
 
 @dataclass(frozen=True)
+class _Oncoming:
+    model: str
+    enters_s: float  # when it passes the far end of the route
+
+
 class Traffic:
-    """The temper of the drivers, fixed by the seed."""
+    """All other vehicles of a drive at any time."""
 
-    ego_desired_m_s: float
-    lead_desired_m_s: float
-    lead_wave_rad: float  # phase of the lead's slow change of speed
-    lead_model: str
-    first_gap_m: float
-    oncoming_start_m: tuple[float, ...]  # arc lengths at t = 0
-    oncoming_models: tuple[str, ...]
+    def __init__(self, course: Course, run: Run, rng: np.random.Generator) -> None:
+        self.course, self.run = course, run
+        self.times_s = _times_from_the_end_s(course.road, float(rng.uniform(*ONCOMING_M_S)))
+        enters_s = np.cumsum(rng.uniform(*ONCOMING_EVERY_S, 60)) - self.times_s[0] - 10
+        models = rng.choice(MODELS, len(enters_s))
+        listed = [_Oncoming(str(m), float(t)) for m, t in zip(models, enters_s)]
+        self.oncoming = [vehicle for vehicle in listed if self._waits_for_nobody(vehicle)]
 
-    @classmethod
-    def random(cls, rng: np.random.Generator, road: Road) -> Traffic:
-        """Drivers for a road."""
-        starts = 40 + np.cumsum(rng.uniform(60, 190, int(road.length_m / 125)))
-        models = rng.choice(["red", "blue", "white", "grey", "van"], len(starts) + 1)
-        return cls(
-            ego_desired_m_s=float(rng.uniform(12, 14)),
-            lead_desired_m_s=float(rng.uniform(7.5, 9.0)),
-            lead_wave_rad=float(rng.uniform(0, 2 * math.pi)),
-            lead_model=str(models[0]),
-            first_gap_m=float(rng.uniform(35, 50)),
-            oncoming_start_m=tuple(float(s) for s in starts),
-            oncoming_models=tuple(str(model) for model in models[1:]),
-        )
-
-    def first(self, road: Road) -> World:
-        """The world at t = 0: everybody rolls in the ego lane."""
-        ego_s_m = 12.0
-        ego = _placed(road, ego_s_m, min(self.ego_desired_m_s, 10.5))
-        bumpers_m = EGO_LENGTH_M + self.first_gap_m
-        lead = _placed(road, ego_s_m + bumpers_m, self.lead_desired_m_s)
-        return World(0.0, ego, lead)
-
-    def step(self, world: World, road: Road, dt_s: float) -> World:
-        """The world dt_s later; every decision is made from `world` alone."""
-        wave = 1 + 0.2 * math.sin(2 * math.pi * world.t_s / 16 + self.lead_wave_rad)
-        lead_target = curve_speed_m_s(road, world.lead.s_m, self.lead_desired_m_s * wave)
-        lead_jerk = speed_jerk_m_s3(world.lead.state, lead_target)
-        gap_m = world.lead.s_m - world.ego.s_m - EGO_LENGTH_M
-        limit = following_m_s2(world.ego.state.speed_m_s, gap_m, world.lead.state.speed_m_s)
-        ego_target = curve_speed_m_s(road, world.ego.s_m, self.ego_desired_m_s)
-        ego_jerk = speed_jerk_m_s3(world.ego.state, ego_target, limit)
-        return World(
-            world.t_s + dt_s,
-            _moved(world.ego, road, ego_jerk, dt_s),
-            _moved(world.lead, road, lead_jerk, dt_s),
-        )
-
-    def actors(self, world: World, road: Road, behind_m: float, ahead_m: float) -> list[Actor]:
-        """The other vehicles from behind_m to ahead_m along the road from the ego."""
-        lead = world.lead.state
-        model = self.lead_model
-        actors = [_actor(model, lead, lead.acceleration_m_s2 < BRAKE_LIGHT_M_S2)]
-        for start_m, model in zip(self.oncoming_start_m, self.oncoming_models):
-            s_m = start_m - ONCOMING_SPEED_M_S * world.t_s
-            if -behind_m < s_m - world.ego.s_m < ahead_m and s_m > 0:
-                point = road.at(s_m)
-                (xy,) = road.points_m(np.array([s_m]), ONCOMING_LANE_M)
+    def actors(self, t_s: float, behind_m: float, ahead_m: float) -> list[Actor]:
+        """The vehicles from behind_m to ahead_m along the route from the ego, leaders first."""
+        step = min(round(t_s / RUN_STEP_S), len(self.run.s_m) - 1)
+        from_m, to_m = self.run.s_m[step] - behind_m, self.run.s_m[step] + ahead_m
+        actors = []
+        for i in range(len(self.course.leaders)):
+            s_m, _, acceleration = self._leading(i, t_s)
+            if from_m < s_m < to_m:
+                actors.append(self._leader(i, s_m, acceleration, t_s))
+        for vehicle in self.oncoming:
+            s_m = self._oncoming_m(vehicle, t_s)
+            if from_m < s_m < to_m:
+                point = self.course.road.at(s_m)
+                x_m, y_m = point.ahead(0.0, ONCOMING_LANE_M)
                 yaw = math.remainder(point.heading_rad + math.pi, 2 * math.pi)
-                length_m, width_m = vehicle_size_m(model)
-                actors.append(Actor(model, float(xy[0]), float(xy[1]), yaw, length_m, width_m))
+                actors.append(Actor(vehicle.model, x_m, y_m, yaw, *vehicle_size_m(vehicle.model)))
         return actors
+
+    def _leading(self, i: int, t_s: float) -> np.ndarray:
+        """Arc length, speed and acceleration of a leader."""
+        rows = self.run.leading[i]
+        place = min(t_s / RUN_STEP_S, len(rows) - 1.000001)
+        step = int(place)
+        return rows[step] + (place - step) * (rows[step + 1] - rows[step])
+
+    def _leader(self, i: int, s_m: float, acceleration: float, t_s: float) -> Actor:
+        leader = self.course.leaders[i]
+        lateral_m = leader.lateral_m(s_m)
+        slope = (leader.lateral_m(s_m + 0.1) - leader.lateral_m(s_m - 0.1)) / 0.2
+        point = self.course.road.at(s_m)
+        x_m, y_m = point.ahead(0.0, lateral_m)
+        stands = leader.in_lane and t_s < self.run.leader_starts_s[i]
+        braking = stands or acceleration < BRAKE_LIGHT_M_S2
+        yaw = point.heading_rad + math.atan(slope)
+        return Actor(leader.model, x_m, y_m, yaw, *vehicle_size_m(leader.model), braking)
+
+    def _oncoming_m(self, vehicle: _Oncoming, t_s: float) -> float:
+        """Arc length of the route; behind its start once the vehicle has left it."""
+        since_s = t_s - vehicle.enters_s
+        if not 0 <= since_s < self.times_s[0]:
+            return -math.inf
+        return float(np.interp(since_s, self.times_s[::-1], self._places_m[::-1]))
+
+    @property
+    def _places_m(self) -> np.ndarray:
+        return self.course.road.s_m[:: round(1 / STEP_M)][: len(self.times_s)]
+
+    def _waits_for_nobody(self, vehicle: _Oncoming) -> bool:
+        """Whether it meets no walker on a zebra and no light that is red.
+
+        Oncoming vehicles know nothing of either, so one that should wait isn't there at all.
+        """
+        for hindrance in self.run.hindrances:
+            thing = hindrance.thing
+            if isinstance(thing, Walker) and not math.isinf(thing.start_s):
+                times = (thing.start_s - 1, thing.gone_s + 1)
+                places = (thing.zebra_m - BESIDE_M, thing.zebra_m + BESIDE_M)
+            elif isinstance(thing, Signal) and not math.isinf(thing.green_s):
+                times = (thing.green_s - thing.red_for_s, thing.green_s)
+                places = (thing.line_m, thing.line_m + thing.gantry_m + SEEN_FROM_M / 4)
+            else:
+                continue
+            at = [self._oncoming_m(vehicle, t) for t in np.arange(times[0], times[1] + 0.5, 0.5)]
+            if any(places[0] < s_m < places[1] for s_m in at):
+                return False
+        return True
 
 
 def vehicle_size_m(model: str) -> tuple[float, float]:
@@ -126,23 +126,10 @@ def vehicle_size_m(model: str) -> tuple[float, float]:
     return (5.6, 2.05) if model == "van" else (4.5, 1.84)
 
 
-def _placed(road: Road, s_m: float, speed_m_s: float) -> Driven:
-    point = road.at(s_m)
-    ((x, y),) = road.points_m(np.array([s_m]), EGO_LANE_M)
-    state = VehicleState(float(x), float(y), point.heading_rad, speed_m_s, 0.0, 0.0)
-    return Driven(state, s_m, EGO_LANE_M)
-
-
-def _moved(driven: Driven, road: Road, jerk_m_s3: float, dt_s: float) -> Driven:
-    rate = lane_curvature_rate_1_ms(driven.state, road, driven.s_m, driven.lateral_m, EGO_LANE_M)
-    state = advance(driven.state, jerk_m_s3, rate, dt_s)
-    s_m, lateral_m = road.locate(state.x_m, state.y_m, driven.s_m)
-    return Driven(state, s_m, lateral_m)
-
-
-def _actor(model: str, state: VehicleState, braking: bool) -> Actor:
-    length_m, width_m = vehicle_size_m(model)
-    to_middle = length_m / 2 - EGO_REAR_OVERHANG_M
-    x = state.x_m + to_middle * math.cos(state.yaw_rad)
-    y = state.y_m + to_middle * math.sin(state.yaw_rad)
-    return Actor(model, x, y, state.yaw_rad, length_m, width_m, braking)
+def _times_from_the_end_s(road: Road, cruise_m_s: float) -> np.ndarray:
+    """When an oncoming vehicle is at each whole metre of the route, from its far end on: (N,)."""
+    bends = lane_curvature_1_m(road, ONCOMING_LANE_M)[:: round(1 / STEP_M)]
+    both = np.minimum(allowed_speed_m_s(bends, 1.0), allowed_speed_m_s(bends[::-1], 1.0)[::-1])
+    slowness = 1 / np.minimum(both, cruise_m_s)
+    steps_s = (slowness[1:] + slowness[:-1]) / 2
+    return np.concatenate([np.cumsum(steps_s[::-1])[::-1], [0.0]])

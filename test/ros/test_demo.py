@@ -117,7 +117,7 @@ def is_child(pid: str, parent: int) -> bool:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--duration", "1"], "--duration 1: allowed are 3 to 300"),
+        (["--duration", "1"], "--duration 1: allowed are 3 to 80"),
         (["--duration", "nan"], "--duration nan: allowed"),
         (["--seed", "-1"], "--seed -1: allowed"),
         (["--moments", "-1"], "--moments -1: allowed"),

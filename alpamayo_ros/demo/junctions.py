@@ -1,0 +1,118 @@
+"""Intersections of two roads at a right angle, alike for whoever goes straight, left or right."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from alpamayo_ros.demo.road import ASPHALT_HALF_M, Road, RoadPlan, RoadPoint
+
+TURN_TRANSITION_M = 5.0
+APPROACH_MARGIN_M = 3.5  # the plaza reaches so far beyond its rounded corners
+CORNER_STEPS = 7
+
+
+class Turn(str, Enum):
+    """Which way the route goes on."""
+
+    LEFT = "left"
+    STRAIGHT = "straight"
+    RIGHT = "right"
+
+    @property
+    def angle_rad(self) -> float:
+        """How far the route turns, left is positive."""
+        return {"left": math.pi / 2, "straight": 0.0, "right": -math.pi / 2}[self.value]
+
+
+@dataclass(frozen=True)
+class JunctionPlan:
+    """An intersection on the route before the map is known."""
+
+    turn: Turn
+    entry_m: float  # arc length of the route where the plaza begins
+    exit_m: float
+    corner_radius_m: float  # of the asphalt's four corners
+
+    @property
+    def reach_m(self) -> float:
+        """From the middle of the plaza to each of its four mouths."""
+        return reach_m(self.corner_radius_m)
+
+    def holds(self, s_m: float, margin_m: float = 0.0) -> bool:
+        """Whether the arc length lies on the plaza, or within a margin of it."""
+        return self.entry_m - margin_m < s_m < self.exit_m + margin_m
+
+
+@dataclass(frozen=True, eq=False)
+class Junction:
+    """An intersection in the map."""
+
+    plan: JunctionPlan
+    middle: RoadPoint  # heading of those who come in
+    arms: tuple[Road, ...]  # those the route doesn't take, from the plaza's mouths outwards
+
+    def plaza_m(self, wider_m: float = 0.0) -> np.ndarray:
+        """The asphalt's outline (N, 2) with four rounded corners, or one wider_m outside it."""
+        half, reach = ASPHALT_HALF_M + wider_m, self.plan.reach_m
+        radius = self.plan.corner_radius_m - wider_m
+        angles = np.linspace(0, math.pi / 2, CORNER_STEPS)
+        from_corner = half + radius
+        corner = from_corner - radius * np.column_stack([np.cos(angles), np.sin(angles)])
+        quarter = np.vstack([[half, reach], corner, [reach, half]])
+        turns = [np.array([[0, -1], [1, 0]]), np.array([[-1, 0], [0, -1]])]
+        turns.append(turns[0] @ turns[1])
+        outline = np.vstack([quarter[::-1], *(quarter[::-1] @ turn.T for turn in turns)])
+        cos, sin = math.cos(self.middle.heading_rad), math.sin(self.middle.heading_rad)
+        return outline @ np.array([[cos, sin], [-sin, cos]]) + (self.middle.x_m, self.middle.y_m)
+
+
+def reach_m(corner_radius_m: float) -> float:
+    """From the middle of a plaza to its mouths."""
+    return ASPHALT_HALF_M + corner_radius_m + APPROACH_MARGIN_M
+
+
+def add_junction(
+    plan: RoadPlan, turn: Turn, corner_radius_m: float, left_radius_m: float
+) -> JunctionPlan:
+    """Lead a route over an intersection.
+
+    A right turn's centre line is concentric with the rounded corner, a left turn's has
+    left_radius_m. The turn's tangents are integrated.
+    """
+    entry_m, reach = plan.length_m, reach_m(corner_radius_m)
+    if turn is Turn.STRAIGHT:
+        plan.straight(2 * reach)
+    else:
+        radius_m = corner_radius_m + ASPHALT_HALF_M if turn is Turn.RIGHT else left_radius_m
+        alone = RoadPlan()
+        alone.bend(radius_m, turn.angle_rad, TURN_TRANSITION_M)
+        tangent_m = float(alone.road((0.0, 0.0), 0.0).xy_m[-1, 0])
+        plan.straight(reach - tangent_m)
+        plan.bend(radius_m, turn.angle_rad, TURN_TRANSITION_M)
+        plan.straight(reach - tangent_m)
+    return JunctionPlan(turn, entry_m, plan.length_m, corner_radius_m)
+
+
+def place_junction(plan: JunctionPlan, route: Road, rng: np.random.Generator) -> Junction:
+    """The intersection in the map, with the arms that the route doesn't take."""
+    entry = route.at(plan.entry_m)
+    x_m, y_m = entry.ahead(plan.reach_m)
+    middle = RoadPoint(x_m, y_m, entry.heading_rad, 0.0)
+    others = [turn for turn in Turn if turn is not plan.turn]
+    return Junction(plan, middle, tuple(_arm(middle, turn, plan.reach_m, rng) for turn in others))
+
+
+def _arm(middle: RoadPoint, turn: Turn, reach: float, rng: np.random.Generator) -> Road:
+    """A side road that goes on like the route: straight, a bend, straight."""
+    heading = middle.heading_rad + turn.angle_rad
+    mouth = RoadPoint(middle.x_m, middle.y_m, heading, 0.0).ahead(reach)
+    plan = RoadPlan()
+    plan.straight(float(rng.uniform(35, 70)))
+    radius_m = float(rng.uniform(40, 150))
+    plan.bend(radius_m, float(rng.choice([-1, 1]) * rng.uniform(15, 40)) / radius_m, 12.0)
+    plan.straight(30.0)
+    return plan.road(mouth, heading)
