@@ -130,10 +130,28 @@ def _paint_surface(canvas: np.ndarray, camera: Camera, scene: Scene, surface: Su
         return
     optical = project_ground(camera, scene, np.concatenate(surface.outlines_m))
     ends = np.cumsum([len(outline) for outline in surface.outlines_m])
-    parts = [clip_near(part) for part in np.split(optical, ends[:-1])]
-    ends = np.cumsum([len(part) for part in parts])
-    corners = np.split(_to_canvas(camera, np.concatenate(parts)), ends[:-1])
-    cv2.fillPoly(canvas, [part for part in corners if len(part)], surface.colour, cv2.LINE_8, SHIFT)
+    starts = np.concatenate([[0], ends[:-1]])
+    seen = np.flatnonzero(_reach_into_view(camera, optical, starts))
+    whole = np.minimum.reduceat(optical[:, 2], starts) > NEAR_M
+    parts = [
+        optical[starts[i] : ends[i]] if whole[i] else clip_near(optical[starts[i] : ends[i]])
+        for i in seen
+    ]
+    if parts:
+        corners = _to_canvas(camera, np.concatenate(parts))
+        outlines = np.split(corners, np.cumsum([len(part) for part in parts])[:-1])
+        cv2.fillPoly(canvas, outlines, surface.colour, cv2.LINE_8, SHIFT)
+
+
+def _reach_into_view(camera: Camera, optical_m: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Of outlines that begin at rows `starts` of optical_m (N, 3), which may be seen: bool."""
+    right, _, forward = optical_m.T
+    wide = camera.width_px / 2 / camera.focal_px
+    return (
+        (np.maximum.reduceat(forward, starts) > NEAR_M)
+        & (np.minimum.reduceat(right - wide * forward, starts) < 0)
+        & (np.maximum.reduceat(right + wide * forward, starts) > 0)
+    )
 
 
 @lru_cache(maxsize=1)
