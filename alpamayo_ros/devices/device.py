@@ -1,8 +1,9 @@
 """Which device a model runs on, resolved as text first; never a silent run on the CPU.
 
-`torch.device("npu:0")` raises before torch_npu is imported, and with torch-npu installed but no
-CANN even `import torch` fails. So `prepare_environment` runs before torch is imported, and the
-name of a device is checked before torch sees it.
+`torch.device("npu:0")` raises before torch_npu is imported, and with torch-npu installed but CANN
+missing or broken even `import torch` fails, because it loads torch_npu along. So
+`prepare_environment` runs before torch is imported, and the name of a device is checked before
+torch sees it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import ctypes.util
 import gc
 import importlib.util
+import logging
 import os
 import re
 import sys
@@ -17,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from alpamayo_ros.types import UserError
+
+LOG = logging.getLogger(__name__)
 
 KINDS = ("cpu", "cuda", "npu")
 DTYPES = ("float32", "bfloat16")
@@ -35,16 +39,16 @@ def has_cann() -> bool:
 
 
 def prepare_environment() -> None:
-    """Keep `import torch` from loading torch_npu where there is no CANN. Call before torch.
+    """Keep `import torch` from loading torch_npu, which is done here when asked for. Call first.
 
-    A failed autoload cannot be mended within the process. And let OpenMP's threads wait awake for
+    Where that fails within `import torch`, nothing in the process can use torch any more; where
+    it fails later, the other devices still work. And let OpenMP's threads wait awake for
     about as long as the next operator takes to come, then asleep. Awake all along, the default,
     they took a decision of 0.5 s to 4 s on two cores that were busy with other work; asleep at
     once they cost free cores a sixth (the small model 190 ms instead of 160).
     """
     os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
-    if not has_cann():
-        os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
+    os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
 
 
 def resolve_device(name: str) -> str:
@@ -69,10 +73,12 @@ def resolve_device(name: str) -> str:
 
 
 def _best_device() -> str:
-    for kind in ("npu", "cuda"):
-        if _count(kind):
-            return f"{kind}:0"
-    return "cpu"
+    try:
+        if _count("npu"):
+            return "npu:0"
+    except DeviceError as error:  # an NPU may be there, so that this is worth a line
+        LOG.warning("device auto takes no NPU: %s", error)
+    return "cuda:0" if _count("cuda") else "cpu"
 
 
 def _count(kind: str) -> int:

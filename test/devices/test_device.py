@@ -107,12 +107,13 @@ def environment_after_preparing(**variables: str) -> str:
     ).stdout.strip()
 
 
-def test_torch_is_kept_from_loading_torch_npu_where_there_is_no_cann() -> None:
-    assert environment_after_preparing() == "0 False"
+@pytest.mark.parametrize("home", ["", "/usr/local/Ascend"])
+def test_torch_is_kept_from_loading_torch_npu_by_itself(home: str) -> None:
+    assert environment_after_preparing(ASCEND_HOME_PATH=home) == "0 False"
 
 
-def test_torch_may_load_torch_npu_where_there_is_cann() -> None:
-    assert environment_after_preparing(ASCEND_HOME_PATH="/usr/local/Ascend") == "None False"
+def test_a_user_may_have_torch_load_torch_npu() -> None:
+    assert environment_after_preparing(TORCH_DEVICE_BACKEND_AUTOLOAD="1") == "1 False"
 
 
 @pytest.mark.parametrize(("given", "expected"), [({}, "5000"), ({"GOMP_SPINCOUNT": "7"}, "7")])
