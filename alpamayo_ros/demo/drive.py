@@ -32,6 +32,7 @@ MAX_DURATION_S = 80.0
 FUTURE_S = 7.0  # what is simulated beyond it, for the future of the last moment
 VIEW_BEHIND_M = 45.0
 VIEW_AHEAD_M = 260.0
+PERSON_M = 0.7  # breadth from above
 SHADOW = (56, 57, 62)
 
 
@@ -137,21 +138,35 @@ class Drive:
     def lane_lines(self, t_s: float) -> tuple[np.ndarray, ...]:
         """Kerbs and lane lines near the ego, each (N, 2) m in the ego frame at t_s.
 
-        First the five of the ego's stretch of road from left to right, then those of other
-        stretches; none of them crosses an intersection.
+        First the five of the first stretch of road from left to right, then those of others, then
+        the rounded corners of intersections, which no line crosses.
         """
         state, s_m = self.state_at(t_s), self.place_m(t_s)
+        span = s_m - VIEW_BEHIND_M, s_m + VIEW_AHEAD_M
         laterals = (ASPHALT_HALF_M, LANE_WIDTH_M - 0.1, 0.0, 0.1 - LANE_WIDTH_M, -ASPHALT_HALF_M)
-        return tuple(
-            in_ego_frame(state, stretch.road.points_m(along_m, lateral))
-            for stretch, along_m in self.scenery.stretches(s_m - VIEW_BEHIND_M, s_m + VIEW_AHEAD_M)
+        lines = [
+            stretch.road.points_m(along_m, lateral)
+            for stretch, along_m in self.scenery.stretches(*span)
             for lateral in laterals
-        )
+        ]
+        lines += [
+            line for junction in self.scenery.junctions(*span) for line in junction.corners_m()
+        ]
+        return tuple(in_ego_frame(state, line) for line in lines)
 
     def actor_outlines(self, t_s: float) -> tuple[np.ndarray, ...]:
-        """Corners (4, 2) m of the other vehicles in view, ego frame at t_s."""
-        state = self.state_at(t_s)
-        return tuple(in_ego_frame(state, outline_m(actor)) for actor in self.actors_at(t_s))
+        """Corners (4, 2) m of the other vehicles and the people in view, ego frame at t_s."""
+        state, s_m = self.state_at(t_s), self.place_m(t_s)
+        outlines = [outline_m(actor) for actor in self.actors_at(t_s)]
+        for hindrance in self.run.hindrances:
+            walker = hindrance.thing
+            near = -VIEW_BEHIND_M < hindrance.from_m - s_m < VIEW_AHEAD_M
+            if near and isinstance(walker, Walker):
+                place_m = self.road.at(walker.zebra_m).ahead(0.0, walker.lateral_m(t_s))
+                outlines.append(
+                    place_m + PERSON_M / 2 * np.array([[1, 1], [-1, 1], [-1, -1], [1, -1]])
+                )
+        return tuple(in_ego_frame(state, outline) for outline in outlines)
 
     def _ego_at(self, t_s: float) -> tuple[float, float, float]:
         """Arc length, speed and acceleration, linear between steps."""

@@ -57,17 +57,22 @@ class Junction:
 
     def plaza_m(self, wider_m: float = 0.0) -> np.ndarray:
         """The asphalt's outline (N, 2) with four rounded corners, or one wider_m outside it."""
+        return np.vstack(self.corners_m(wider_m))
+
+    def corners_m(self, wider_m: float = 0.0) -> tuple[np.ndarray, ...]:
+        """The rounded corners (N, 2) of the outline, from mouth to mouth, counter-clockwise."""
         half, reach = ASPHALT_HALF_M + wider_m, self.plan.reach_m
         radius = self.plan.corner_radius_m - wider_m
         angles = np.linspace(0, math.pi / 2, CORNER_STEPS)
         from_corner = half + radius
         corner = from_corner - radius * np.column_stack([np.cos(angles), np.sin(angles)])
         quarter = np.vstack([[half, reach], corner, [reach, half]])
-        turns = [np.array([[0, -1], [1, 0]]), np.array([[-1, 0], [0, -1]])]
-        turns.append(turns[0] @ turns[1])
-        outline = np.vstack([quarter[::-1], *(quarter[::-1] @ turn.T for turn in turns)])
-        cos, sin = math.cos(self.middle.heading_rad), math.sin(self.middle.heading_rad)
-        return outline @ np.array([[cos, sin], [-sin, cos]]) + (self.middle.x_m, self.middle.y_m)
+        middle = np.array([self.middle.x_m, self.middle.y_m])
+        angles = self.middle.heading_rad + np.arange(4) * math.pi / 2
+        turns = [
+            np.array([[math.cos(a), math.sin(a)], [-math.sin(a), math.cos(a)]]) for a in angles
+        ]
+        return tuple(quarter[::-1] @ turn + middle for turn in turns)
 
 
 def reach_m(corner_radius_m: float) -> float:

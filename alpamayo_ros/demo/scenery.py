@@ -55,7 +55,10 @@ class Scenery:
         }
         starts = np.cumsum(rng.uniform(8, 40, int(course.road.length_m / 24)))
         sides = rng.choice([-1.0, 1.0], len(starts)) * rng.uniform(0.9, 2.5, len(starts))
-        self._repair_starts, self._repairs = starts, _quads(course.road, starts, 2.5, sides, 0.7)
+        # None on a plaza, where they would give away which way the route goes.
+        beside = [all(not j.plan.holds(s, 3.0) for j in course.junctions) for s in starts.tolist()]
+        self._repair_starts = starts[beside]
+        self._repairs = _quads(course.road, starts[beside], 2.5, sides[beside], 0.7)
         plants = _Planter(course, rng)
         for stretch in self._route + [arm for arms in self._arms.values() for arm in arms]:
             plants.plant(stretch.road, stretch.from_m, stretch.to_m)
@@ -66,12 +69,10 @@ class Scenery:
         """The roads that are seen from the route between two arc lengths, lowest first."""
         stretches = [s for s in self._route if s.from_m < to_m and s.to_m > from_m]
         near = [(max(s.from_m, from_m), min(s.to_m, to_m), s) for s in stretches]
-        plazas = []
-        for junction in self.course.junctions:
-            if from_m - ARMS_FROM_M < junction.plan.exit_m and junction.plan.entry_m < to_m:
-                plazas.append(junction)
-                if junction.plan.entry_m < from_m + ARMS_TO_M:
-                    near += [(s.from_m, s.to_m, s) for s in self._arms[junction]]
+        plazas = self.junctions(from_m - ARMS_FROM_M, to_m)
+        for junction in plazas:
+            if junction.plan.entry_m < from_m + ARMS_TO_M:
+                near += [(s.from_m, s.to_m, s) for s in self._arms[junction]]
         return (*self._flat(near, plazas), self._markings(near, plazas, from_m, to_m))
 
     def _flat(
@@ -135,13 +136,19 @@ class Scenery:
             first_m, last_m = max(stretch.from_m, from_m), min(stretch.to_m, to_m)
             if first_m < last_m:
                 found.append((stretch, np.arange(first_m, last_m, STRIP_STEP_M)))
-        for junction in self.course.junctions:
-            if from_m < junction.plan.exit_m and junction.plan.entry_m < to_m:
-                found += [
-                    (arm, np.arange(arm.from_m, arm.to_m, STRIP_STEP_M))
-                    for arm in self._arms[junction]
-                ]
+        for junction in self.junctions(from_m, to_m):
+            found += [
+                (arm, np.arange(arm.from_m, arm.to_m, STRIP_STEP_M)) for arm in self._arms[junction]
+            ]
         return found
+
+    def junctions(self, from_m: float, to_m: float) -> list[Junction]:
+        """The intersections in view from the route between two arc lengths."""
+        return [
+            junction
+            for junction in self.course.junctions
+            if from_m < junction.plan.exit_m and junction.plan.entry_m < to_m
+        ]
 
     def repairs(self, from_m: float, to_m: float) -> Surface:
         """Darker patches of asphalt."""
