@@ -113,11 +113,14 @@ def _values(
     """The object that the program writes."""
     from alpamayo_ros.devices.device import device_name, dtype_name
     from alpamayo_ros.devices.floor import measured_rates
+    from alpamayo_ros.devices.peaks import peak_of
     from alpamayo_ros.model.verification import stage_floors_ms
     from alpamayo_ros.model.work import Work, work_of_plan
 
     rates = measured_rates(model.device, model.dtype)
     floors_ms = stage_floors_ms(model, snapshot, plan, rates)
+    name = device_name(model.device)
+    peak = peak_of(name)
     work = work_of_plan(model, snapshot, plan)
     work["total"] = Work(
         sum(w.flop for w in work.values()), sum(w.read_bytes for w in work.values())
@@ -131,7 +134,7 @@ def _values(
     return {
         "model": model.model_id,
         "device": model.device,
-        "device_name": device_name(model.device),
+        "device_name": name,
         "dtype": dtype_name(model.dtype),
         "tuning": asdict(model.tuning),
         "inputs": {
@@ -143,6 +146,7 @@ def _values(
         "runs": len(timings),
         "flop_per_s": rates.flop_per_s,
         "bytes_per_s": rates.bytes_per_s,
+        "public_peak": None if peak is None else str(peak),
         "decisions_per_s": 1 / p50_s,
         "waypoints_per_s": len(plan.waypoints) / p50_s,
         "stages": stages,
@@ -166,6 +170,7 @@ def _print_table(values: dict[str, Any]) -> None:
         print(f"{name:17} {tuple(inputs[name])}")
     rates = f"{values['flop_per_s'] / 1e12:.3f} TFLOP/s, {values['bytes_per_s'] / 1e9:.1f} GB/s"
     print(f"{values['runs']} decisions after {values['warmup']}; the device at best: {rates}")
+    print(f"public peak of {values['public_peak'] or 'this device: none is known'}")
     names = ("avg", "min", "max", "p50", "p90", "p95", "floor")
     print(f"{'ms':10}" + "".join(f"{name:>10}" for name in names) + "     GFLOP        MB")
     for stage, figures in stages.items():

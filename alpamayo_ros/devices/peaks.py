@@ -11,30 +11,64 @@ from dataclasses import dataclass
 from alpamayo_ros.devices.floor import Rates
 
 TERA = 1e12
+UNVERIFIED = "unverified"  # widely repeated; no source of the maker was found
 
 
 @dataclass(frozen=True)
 class Peak:
-    """What a device's maker, or who measured it, says it can do."""
+    """What a device can do at best, and who says so."""
 
     name: str
     rates: Rates
-    source: str
+    flop_source: str
+    bytes_source: str
+
+    def __str__(self) -> str:
+        """One line, with the sources."""
+        flop, read = self.rates.flop_per_s / TERA, self.rates.bytes_per_s / 1e9
+        return (
+            f"{self.name}: {flop:.1f} TFLOP/s ({self.flop_source}), "
+            f"{read:.0f} GB/s ({self.bytes_source})"
+        )
+
+    def is_below(self, rates: Rates) -> bool:
+        """Whether rates are above what is possible; an unverified figure proves nothing."""
+        return rates.flop_per_s > self.rates.flop_per_s or (
+            self.bytes_source != UNVERIFIED and rates.bytes_per_s > self.rates.bytes_per_s
+        )
 
 
-# Public tables of the 910B agree with each other, but no data sheet of the maker was found.
-TABLES = "widely repeated public tables; no data sheet found"
+def _ascend(name: str, cores: int, cube_mhz: int, bytes_per_s: float) -> Peak:
+    """A die from cube_core_cnt and cube_freq in its file of the CANN runtime's platform table.
+
+    A cube core multiplies 16 x 16 by 16 x 16 numbers a cycle (cube_m_size, _k_size, _n_size).
+    """
+    flop_per_s = cores * cube_mhz * 1e6 * 2 * 16**3
+    source = f"CANN runtime, platform_config/{name}.ini: {cores} cube cores at {cube_mhz} MHz"
+    return Peak(name, Rates(flop_per_s, bytes_per_s), source, UNVERIFIED)
+
+
+# A second source of the dense rate: 910B3 294.91, 910B2 353.89 TFLOPS in op-mfu-calculator
+# (ascend-ai-coding/awesome-ascend-skills). NVIDIA's own data sheets were not read for this.
+HOPPER = "glennklockwood.com/garden/processors/h100"
 PEAKS = (
-    Peak("Ascend910B2", Rates(376 * TERA, 1.6 * TERA), TABLES),
-    Peak("Ascend910B3", Rates(313 * TERA, 1.6 * TERA), TABLES),
-    Peak("Ascend910B4", Rates(280 * TERA, 0.8 * TERA), TABLES),
-    # The fastest die published; for the 910_9362 246 TFLOPS and 1.25 TB/s measured are reported.
-    Peak("Ascend910_93", Rates(376 * TERA, 1.6 * TERA), "CloudMatrix384 paper: a die of Atlas A3"),
-    Peak("H100", Rates(989 * TERA, 3.35 * TERA), "NVIDIA's H100 SXM data sheet, dense"),
-    Peak("H200", Rates(989 * TERA, 4.8 * TERA), "NVIDIA's H200 SXM data sheet, dense"),
+    _ascend("Ascend910B2", 24, 1800, 1.6 * TERA),
+    _ascend("Ascend910B3", 20, 1800, 1.6 * TERA),
+    _ascend("Ascend910B4", 20, 1500, 0.8 * TERA),
+    # Dies of Atlas A3; for a 910_9362 246 TFLOPS and 1.25 TB/s are reported as attained.
+    _ascend("Ascend910_9362", 20, 1500, 1.6 * TERA),
+    _ascend("Ascend910_9391", 24, 1850, 1.6 * TERA),
+    Peak("H100", Rates(989.4 * TERA, 3.35 * TERA), HOPPER, HOPPER),
+    Peak(
+        "H200",
+        Rates(989.4 * TERA, 4.8 * TERA),
+        f"{HOPPER}, the same chip",
+        "itkb.uw.cz/2026/06/nvidia-h200-vs-b300-precisions-cores.html",
+    ),
 )
 
 
 def peak_of(name: str) -> Peak | None:
     """The figures for a device that calls itself so, such as "NVIDIA H200" or "Ascend910B3"."""
-    return next((peak for peak in PEAKS if peak.name.lower() in name.lower()), None)
+    words = name.split()
+    return next((peak for peak in PEAKS if peak.name in words), None)
