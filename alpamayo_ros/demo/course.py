@@ -8,7 +8,7 @@ from enum import Enum
 
 import numpy as np
 
-from alpamayo_ros.demo.junctions import Junction, JunctionPlan, Turn, add_junction, place_junction
+from alpamayo_ros.demo.junctions import Junction, JunctionPlan, Turn, add_junction, place_junctions
 from alpamayo_ros.demo.leaders import PULL_M, Leader
 from alpamayo_ros.demo.pedestrians import CLOTHES, ZEBRA_HALF_M, Walker
 from alpamayo_ros.demo.road import Road, RoadPlan
@@ -81,7 +81,7 @@ def random_course(rng: np.random.Generator, duration_s: float, view_m: float) ->
     road = course.road.road(start_xy_m, course.first_heading_rad + turned_rad)
     return Course(
         road,
-        tuple(place_junction(plan, road, rng) for plan in course.junctions),
+        place_junctions(course.junctions, road, rng),
         tuple(course.zebras_m),
         tuple(course.walkers),
         tuple(course.signals),

@@ -13,6 +13,7 @@ from alpamayo_ros.demo.road import ASPHALT_HALF_M, Road, RoadPlan, RoadPoint
 TURN_TRANSITION_M = 5.0
 APPROACH_MARGIN_M = 3.5  # the plaza reaches so far beyond its rounded corners
 CORNER_STEPS = 7
+ARMS_APART_M = 14.0
 
 
 class Turn(str, Enum):
@@ -102,22 +103,44 @@ def add_junction(
     return JunctionPlan(turn, entry_m, plan.length_m, corner_radius_m)
 
 
-def place_junction(plan: JunctionPlan, route: Road, rng: np.random.Generator) -> Junction:
-    """The intersection in the map, with the arms that the route doesn't take."""
-    entry = route.at(plan.entry_m)
-    x_m, y_m = entry.ahead(plan.reach_m)
-    middle = RoadPoint(x_m, y_m, entry.heading_rad, 0.0)
-    others = [turn for turn in Turn if turn is not plan.turn]
-    return Junction(plan, middle, tuple(_arm(middle, turn, plan.reach_m, rng) for turn in others))
+def place_junctions(
+    plans: list[JunctionPlan], route: Road, rng: np.random.Generator
+) -> tuple[Junction, ...]:
+    """The intersections in the map, with the arms that the route doesn't take."""
+    junctions: list[Junction] = []
+    placed: list[Road] = []
+    for plan in plans:
+        entry = route.at(plan.entry_m)
+        middle = RoadPoint(*entry.ahead(plan.reach_m), entry.heading_rad, 0.0)
+        others = [turn for turn in Turn if turn is not plan.turn]
+        arms = tuple(_free_arm(middle, turn, plan.reach_m, placed, rng) for turn in others)
+        placed += arms
+        junctions.append(Junction(plan, middle, arms))
+    return tuple(junctions)
 
 
-def _arm(middle: RoadPoint, turn: Turn, reach: float, rng: np.random.Generator) -> Road:
+def _free_arm(
+    middle: RoadPoint, turn: Turn, reach: float, placed: list[Road], rng: np.random.Generator
+) -> Road:
+    """An arm that keeps away from those already placed, shortened at each failure."""
+    for length_m in (30.0, 20.0, 10.0, 5.0):
+        arm = _arm(middle, turn, reach, length_m, rng)
+        points = arm.xy_m[::20]
+        gaps = (np.abs(points[:, None] - other.xy_m[None, ::20]).max(axis=2) for other in placed)
+        if all(gap_m.min() > ARMS_APART_M for gap_m in gaps):
+            break
+    return arm
+
+
+def _arm(
+    middle: RoadPoint, turn: Turn, reach: float, length_m: float, rng: np.random.Generator
+) -> Road:
     """A side road that goes on like the route: straight, a bend, straight."""
     heading = middle.heading_rad + turn.angle_rad
     mouth = RoadPoint(middle.x_m, middle.y_m, heading, 0.0).ahead(reach)
     plan = RoadPlan()
-    plan.straight(float(rng.uniform(35, 70)))
+    plan.straight(float(rng.uniform(1.2, 2.3)) * length_m)
     radius_m = float(rng.uniform(40, 150))
     plan.bend(radius_m, float(rng.choice([-1, 1]) * rng.uniform(15, 40)) / radius_m, 12.0)
-    plan.straight(30.0)
+    plan.straight(length_m)
     return plan.road(mouth, heading)

@@ -8,6 +8,7 @@ import pytest
 
 from alpamayo_ros.demo.cameras import default_rig
 from alpamayo_ros.demo.drive import Drive
+from alpamayo_ros.demo.look import Look
 from alpamayo_ros.demo.render import TEXEL_M, TEXTURE_PX, clip_near, render
 from alpamayo_ros.demo.scene import Scene, Surface
 from alpamayo_ros.demo.shapes import Face, Solid, cuboid, solid
@@ -191,3 +192,23 @@ def test_any_even_or_odd_size_can_be_rendered():
     for size in ((161, 97), (320, 240)):
         for camera in default_rig(*size):
             assert render(camera, world).shape == (size[1], size[0], 3)
+
+
+def test_dusk_darkens_everything_but_lamps():
+    dusk = Look(ground_light=0.5, ambient=0.3, diffuse=0.2, haze_m=1e9)
+    day = Look(haze_m=1e9)
+    lamp, wall = Face(np.zeros((4, 3)), (255, 0, 0), True), Face(np.zeros((4, 3)), (255, 0, 0))
+    face = cuboid(-1.0, 1.0, 2.0, 0.0, 2.0, (255, 0, 0)).rear.corners_m
+
+    def middle(kind: Face, look: Look) -> int:
+        body = solid([Face(face, kind.colour, kind.glows)]).at(*in_map(9.0, 0.0), EGO_YAW_RAD)
+        picture = render(RIG["front_wide"], Scene(EGO_XY_M, EGO_YAW_RAD, (), (body,), look))
+        return int(picture[165, 288, 0])
+
+    assert middle(lamp, day) == middle(lamp, dusk) == 255
+    assert middle(wall, dusk) < 0.7 * middle(wall, day)
+    grounds = [
+        render(RIG["front_wide"], Scene(EGO_XY_M, EGO_YAW_RAD, (), (), look))[250:].mean()
+        for look in (day, dusk)
+    ]
+    assert grounds[1] == pytest.approx(grounds[0] / 2, rel=0.03)
