@@ -104,18 +104,26 @@ class Bag:
             names: which of topics; all of them when empty.
 
         Raises:
-            BagError: a message or a block of the file is damaged (a checksum does not fit).
+            BagError: a message or a block of the file is damaged (a checksum does not fit), or
+                the bag holds fewer messages than it says.
         """
         wanted = {topic: name for name, topic in self.topics.items() if name in (names or (name,))}
         connections = [c for c in self._reader.connections if c.topic in wanted]
-        try:
-            for connection, log_ns, data in self._reader.messages(connections, start_ns, stop_ns):
+        stream = self._reader.messages(connections, start_ns, stop_ns)
+        count = 0
+        while True:
+            try:  # not around the yield: what a reader of the messages raises is not ours
+                connection, log_ns, data = next(stream)
                 value = self._reader.deserialize(data, connection.msgtype)
-                yield BagMessage(wanted[connection.topic], log_ns, connection.msgtype, value)
-        except UserError:  # of whoever uses the messages
-            raise
-        except Exception as error:
-            raise BagError(f"bag {self.path} is damaged: {_one_line(error)}") from None
+            except StopIteration:
+                break
+            except Exception as error:
+                raise BagError(f"bag {self.path} is damaged: {_one_line(error)}") from None
+            count += 1
+            yield BagMessage(wanted[connection.topic], log_ns, connection.msgtype, value)
+        announced = sum(connection.msgcount for connection in connections)
+        if start_ns is None and stop_ns is None and count < announced:
+            raise BagError(f"bag {self.path} is damaged: it holds {count} of {announced} messages")
 
 
 _WANTED = "a rosbag2 folder with metadata.yaml, or a .mcap or .db3 file"

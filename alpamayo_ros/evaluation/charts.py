@@ -84,7 +84,7 @@ def distribution(scored: Sequence[Scored], horizon_s: float) -> str:
 
 def timeline(scored: Sequence[Scored], horizon_s: float) -> str:
     """Each decision of a bag over its time: average displacement and what the gate said."""
-    with _chart((10.4, 2.4)) as (axes, svg):
+    with _chart((10.4, 2.6)) as (axes, svg):
         for accepted, colour, marker, label in (
             (True, ACCEPTED, "o", "accepted by the gate"),
             (False, REJECTED, "x", "rejected"),
@@ -113,7 +113,7 @@ def timeline(scored: Sequence[Scored], horizon_s: float) -> str:
         speed.set_ylim(bottom=0)
         axes.set_zorder(speed.get_zorder() + 1)
         axes.patch.set_visible(False)
-        axes.legend(loc="upper left", ncols=2)
+        axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2)
     return svg.getvalue()
 
 

@@ -32,7 +32,6 @@ from alpamayo_ros.evaluation.statistics import Estimate, blocks, estimate
 from alpamayo_ros.evaluation.words import MANOEUVRES
 
 SCHEMA = 1
-SCHEMA_FILE = Path(__file__).with_name("metrics.schema.json")
 LIBRARIES = ("numpy", "opencv-python-headless", "rosbags", "torch", "transformers")
 
 
