@@ -95,6 +95,23 @@ def test_other_vehicles_touch_neither_each_other_nor_people(seed):
                 assert apart(outline, outline_m(Actor("red", *place, 0.0, 0.5, 0.5))), t_s
 
 
+def test_nobody_comes_near_a_zebra_while_somebody_is_on_it():
+    crossed = 0
+    for drive in DRIVES.values():
+        for hindrance in drive.run.hindrances:
+            walker = hindrance.thing
+            if not isinstance(walker, Walker) or walker.gone_s > drive.duration_s:
+                continue
+            crossed += 1
+            zebra = drive.road.at(walker.zebra_m)
+            for t_s in np.arange(walker.start_s, walker.gone_s, 0.2).tolist():
+                away = [
+                    math.hypot(a.x_m - zebra.x_m, a.y_m - zebra.y_m) for a in drive.actors_at(t_s)
+                ]
+                assert min(away, default=99.0) > 6.0
+    assert crossed > 10
+
+
 def test_the_ego_never_runs_a_red_light_and_what_is_red_stays_red_for_long():
     lines = 0
     for drive in DRIVES.values():

@@ -55,7 +55,7 @@ def test_the_plaza_has_four_equal_sides_and_the_area_of_a_rounded_cross():
 
 @pytest.mark.parametrize("turn", Turn)
 def test_arms_begin_where_the_plaza_ends(turn):
-    road, junction = crossing(turn)
+    _, junction = crossing(turn)
     assert len(junction.arms) == 2
     headings = set()
     for arm in junction.arms:
