@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alpamayo_ros.cli.common import OneLineParser, UsageError, run, say, write_json
+from alpamayo_ros.cli.common import (
+    OneLineParser,
+    UsageError,
+    check_output,
+    run,
+    say,
+    write_json,
+)
 from alpamayo_ros.cli.inference import _load, _snapshot, add_source_options
 from alpamayo_ros.types import Plan, Snapshot
 
@@ -58,6 +65,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _main(argv: Sequence[str] | None) -> int:
     options = parser().parse_args(argv)
+    check_output(options.output)
     if options.warmup < 0 or options.runs < 1:
         raise UsageError("--warmup must be >= 0 and --runs >= 1")
     snapshot = _snapshot(options.snapshot, options.seed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -20,6 +21,7 @@ from alpamayo_ros.types import UserError
 USAGE_ERROR = 2
 INTERRUPTED = 130
 TERMINATED = 143
+CLOSED_PIPE = 141
 
 
 class UsageError(UserError):
@@ -40,12 +42,32 @@ def run(command: Callable[[Sequence[str] | None], int], argv: Sequence[str] | No
     # As Ctrl-C does: leave every block on the way out, so that no process is left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     try:
-        return command(argv)
+        code = command(argv)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # Whoever read has seen enough; what is left must not fail again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE
     except (UserError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return USAGE_ERROR
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def check_output(output: str | None) -> None:
+    """Refuse a file that `write_json` could not write, before the work that fills it.
+
+    Raises:
+        UsageError: there is no such folder, or the name is a folder's.
+    """
+    if output is None:
+        return
+    if Path(output).is_dir():
+        raise UsageError(f"--output {output} cannot be written: it is a folder; name a file")
+    if not Path(output).parent.is_dir():
+        raise UsageError(f"--output {output} cannot be written: there is no such folder")
 
 
 def write_json(values: dict[str, Any], output: str | None) -> None:

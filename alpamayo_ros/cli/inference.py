@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from alpamayo_ros.cli.common import OneLineParser, UsageError, run, say, write_json
+from alpamayo_ros.cli.common import (
+    OneLineParser,
+    UsageError,
+    check_output,
+    run,
+    say,
+    write_json,
+)
 from alpamayo_ros.devices.tuning import PATCH_EMBEDDINGS, WEIGHT_FORMATS, Tuning
 from alpamayo_ros.types import Plan, Snapshot
 
@@ -71,6 +78,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _main(argv: Sequence[str] | None) -> int:
     options = parser().parse_args(argv)
+    check_output(options.output)
     if options.greedy and (options.temperature, options.top_p) != (None, None):
         raise UsageError("--greedy does not sample: leave out --temperature and --top-p")
     noise, tokens = _array("--noise", options.noise), _array("--tokens", options.tokens)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import chain
 
-from alpamayo_ros.cli.common import OneLineParser, run, say, write_json
+from alpamayo_ros.cli.common import OneLineParser, check_output, run, say, write_json
 
 NOT_PASSED = 1
 
@@ -29,6 +29,7 @@ def parser() -> argparse.ArgumentParser:
 
 def _main(argv: Sequence[str] | None) -> int:
     options = parser().parse_args(argv)
+    check_output(options.output)
     from alpamayo_ros.demo.small_model import load_demo_model
     from alpamayo_ros.devices.device import resolve_device
     from alpamayo_ros.model.verification import Check, verify, verify_switches

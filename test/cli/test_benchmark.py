@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -49,3 +52,47 @@ def test_a_figure_under_its_floor_is_an_error(
 def test_no_runs_are_refused(capsys: pytest.CaptureFixture) -> None:
     assert main([*SHORT, "--runs", "0"]) == 2
     assert "--warmup must be >= 0 and --runs >= 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--runs", "-1"], "--runs >= 1"),
+        (["--warmup", "-1"], "--warmup must be >= 0"),
+        (["--runs", "x"], "invalid int value: 'x'"),
+        (["--device", "foo"], "device 'foo' is not known; use auto, cpu, cuda:0 or npu:0"),
+        (["--model", "/nowhere"], "model folder /nowhere: there is no such folder"),
+        (["--snapshot", "/nowhere.npz"], "snapshot /nowhere.npz: there is no such file"),
+        (["--seed", "-1"], "--seed must be >= 0, got -1"),
+        (["--num-samples", "0"], "num_samples must be 1 to 64, got 0"),
+        (["--max-new-tokens", "0"], "max_new_tokens must be 1 to 4096, got 0"),
+        (["--output", "/nowhere/x.json"], "cannot be written: there is no such folder"),
+        (["--output", "/"], "cannot be written: it is a folder; name a file"),
+    ],
+)
+def test_a_mistake_is_one_line_before_any_figure(
+    capsys: pytest.CaptureFixture, options: list[str], message: str
+) -> None:
+    assert main([*SHORT, *options]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err
+    assert len(captured.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("sink", "code", "told"), [("| true", 141, ""), ("> /dev/full", 2, "No space left on device")]
+)
+def test_output_that_nobody_takes_ends_the_program_without_a_traceback(
+    sink: str, code: int, told: str
+) -> None:
+    command = f"{sys.executable} -m test.npu.programs.command benchmark {' '.join(SHORT)}"
+    result = subprocess.run(
+        ["bash", "-c", f"{command} {sink}; exit ${{PIPESTATUS[0]}}"],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == code
+    assert told in result.stderr
+    assert len(result.stderr.splitlines()) == bool(told)
