@@ -88,12 +88,22 @@ def packed_attention(query: Tensor, key: Tensor, value: Tensor, lengths: Sequenc
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """As operators.rms_norm; the fused kernel rounds once, after the weight."""
+    """As operators.rms_norm; the fused kernel rounds once, after the weight.
+
+    Raises:
+        ValueError: the weight is not as wide as x.
+    """
+    _check_norm(x, x, weight)
     return torch_npu.npu_rms_norm(x, _gamma(weight, x.dtype), eps)[0].to(weight.dtype)
 
 
 def add_rms_norm(x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    """As operators.add_rms_norm; the fused kernel takes the residual's type for all."""
+    """As operators.add_rms_norm; the fused kernel takes the residual's type for all.
+
+    Raises:
+        ValueError: x and residual are not of one shape, or the weight is not as wide.
+    """
+    _check_norm(x, residual, weight)
     gamma = _once(weight, residual.dtype, lambda w: w.to(residual.dtype))
     normed, _, total = torch_npu.npu_add_rms_norm(x.to(residual.dtype), residual, gamma, eps)
     return normed.to(weight.dtype), total
@@ -113,7 +123,13 @@ def rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def swiglu(gate_up: Tensor) -> Tensor:
-    """As operators.swiglu."""
+    """As operators.swiglu.
+
+    Raises:
+        ValueError: there are no two halves.
+    """
+    if gate_up.shape[-1] % 2:
+        raise ValueError(f"swiglu is of an even last axis, got {tuple(gate_up.shape)}")
     return torch_npu.npu_swiglu(gate_up, dim=-1)
 
 
@@ -138,10 +154,20 @@ def npu_operators() -> Operators:
     )
 
 
+def _check_norm(x: Tensor, residual: Tensor, weight: Tensor) -> None:
+    if x.shape != residual.shape or weight.shape != x.shape[-1:]:
+        raise ValueError(
+            f"a norm is of one shape (..., N) and a weight (N,), got {tuple(x.shape)}, "
+            f"{tuple(residual.shape)} and {tuple(weight.shape)}"
+        )
+
+
 def _check_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool
 ) -> None:
     _check_types(query, key, value)
+    if query.dim() != 4 or key.dim() != 4:
+        raise ValueError(f"attention is of four axes, got {query.shape} and {key.shape}")
     batch, heads, length, width = query.shape
     kv_batch, kv_heads, kv_length, kv_width = key.shape
     if key.shape != value.shape or (batch, width) != (kv_batch, kv_width) or heads % kv_heads:

@@ -43,6 +43,19 @@ def refusals() -> dict[str, str]:
         "types": lambda: table.attention(query, key, key.bfloat16()),
         "causal with a prefix": lambda: table.attention(query, key, key, causal=True),
         "lengths": lambda: table.packed_attention(packed, packed, packed, (2, 3)),
+        "packed heads": lambda: table.packed_attention(packed, tensor(6, 1, 8), packed, (2, 4)),
+        "packed types": lambda: table.packed_attention(packed, packed.bfloat16(), packed, (2, 4)),
+        "an empty sequence": lambda: table.packed_attention(packed, packed, packed, (0, 6)),
+        "three axes": lambda: table.attention(packed, packed, packed),
+        "a mask of heads": lambda: table.attention(
+            query, key, key, mask=tensor(1, 4, 3, 5, dtype=torch.bool)
+        ),
+        "whole numbers": lambda: table.attention(*[tensor(1, 2, 3, 8, dtype=torch.int8)] * 3),
+        "a norm's width": lambda: table.rms_norm(query, tensor(4), 1e-6),
+        "a residual of another shape": lambda: table.add_rms_norm(
+            query[:, :, :1], query, tensor(8), 1e-6
+        ),
+        "an odd width": lambda: table.swiglu(tensor(2, 7)),
         "tables": lambda: table.rotary(query, tensor(3, 8), tensor(3, 8)),
     }
     return {name: refusal(call) for name, call in calls.items()}
