@@ -76,9 +76,10 @@ def distribution(scored: Sequence[Scored], horizon_s: float) -> str:
                 ends.append(values[-1])
                 steps = np.arange(len(values) + 1) / len(values)
                 axes.step(np.concatenate([[0.0], values]), steps, where="post", **_line(subject))
+        if ends:
+            axes.legend(loc="lower right")
         axes.set(xlabel=f"average displacement over {horizon_s:g} s, m", ylabel="share")
         axes.set(xlim=(0, max(ends, default=1.0) or 1.0), ylim=(0, 1.02))
-        axes.legend(loc="lower right")
     return svg.getvalue()
 
 

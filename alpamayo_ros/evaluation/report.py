@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,7 @@ def write_report(
     horizon_s = longest_horizon_s(scored)
     page = environment.get_template("evaluation.html").render(
         document=document,
+        configuration=list(_flat(document["configuration"])),
         results=results,
         names=charts.NAMES,
         subjects=SUBJECTS,
@@ -154,6 +155,15 @@ def _headline(rows: Sequence[Mapping[str, Any]], horizon_s: float) -> dict[str, 
         "baseline": charts.NAMES[best],
         "baseline_ade": at[best, "ade"],
     }
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted names and values of nested settings; empty ones are left out."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        elif value not in ("", None):
+            yield f"{prefix}{name}", value
 
 
 def _timelines(scored: Sequence[Scored], horizon_s: float) -> list[tuple[str, str]]:
