@@ -18,6 +18,7 @@ from alpamayo_ros.types import CAMERA_ROLES
 
 if TYPE_CHECKING:
     from alpamayo_ros.evaluation.fleet import Job, NamedBag
+    from alpamayo_ros.evaluation.records import BagRecords
     from alpamayo_ros.evaluation.results import Results
 
 MARKER = ".alpamayo_evaluate"  # says that a folder is this program's, to be written anew
@@ -61,12 +62,14 @@ def parser() -> argparse.ArgumentParser:
 def _main(argv: Sequence[str] | None) -> int:
     options = parser().parse_args(argv)
     _check(options)
+    from alpamayo_ros.evaluation.compare import load_run
     from alpamayo_ros.evaluation.fleet import name_bags, run_local, run_ray
     from alpamayo_ros.evaluation.records import BagRecords
     from alpamayo_ros.evaluation.results import Results
 
     start_s = time.monotonic()
     bags, job = name_bags(options.bags), _job(options)
+    other = load_run(options.compare) if options.compare else None
     _claim(options.output)
     bars = _Bars(bags)
     if options.engine == "ray":
@@ -90,7 +93,7 @@ def _main(argv: Sequence[str] | None) -> int:
         created=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         wall_s=time.monotonic() - start_s,
     )
-    _write(options, results)
+    _write(options, results, other)
     return SOME_FAILED if failed else 0
 
 
@@ -174,8 +177,8 @@ def _claim(output: Path) -> None:
         raise UsageError(f"--output {output} cannot be written: {error.strerror}") from None
 
 
-def _write(options: argparse.Namespace, results: Results) -> None:
-    from alpamayo_ros.evaluation.compare import compare, load_run
+def _write(options: argparse.Namespace, results: Results, other: list[BagRecords] | None) -> None:
+    from alpamayo_ros.evaluation.compare import compare
     from alpamayo_ros.evaluation.plan_bag import write_plan_bag
     from alpamayo_ros.evaluation.report import write_report
     from alpamayo_ros.evaluation.results import document, write_decisions, write_json
@@ -183,8 +186,7 @@ def _write(options: argparse.Namespace, results: Results) -> None:
     output: Path = options.output
     scored = results.scored()
     comparison = None
-    if options.compare is not None:
-        other = load_run(options.compare)
+    if other is not None:
         comparison = compare(
             scored, results.bags, other, str(options.compare), results.origin, results.seed
         )
