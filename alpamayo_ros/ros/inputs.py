@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import collections
-import math
 import threading
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from sensor_msgs.msg import CompressedImage, Image
@@ -16,13 +14,12 @@ from std_msgs.msg import String
 
 from alpamayo_ros.planning.planner import UnusableFrameError
 from alpamayo_ros.ros import qos
-from alpamayo_ros.ros.messages import stamp_ns
 from alpamayo_ros.ros.parameters import NodeSettings
 from alpamayo_ros.ros.side_node import SideNode
-from alpamayo_ros.sensing.images import MalformedImageError, compressed_encoding
+from alpamayo_ros.sensing.cdr import compressed_frame, image_frame, odometry_record
 from alpamayo_ros.sensing.navigation import Navigation
 from alpamayo_ros.sensing.sampler import Sampler, Selection
-from alpamayo_ros.types import CAMERA_ROLES, EgoPose, Frame, Reason, Refusal
+from alpamayo_ros.types import CAMERA_ROLES, Frame, Reason, Refusal, UserError
 
 
 class Inputs:
@@ -46,15 +43,15 @@ class Inputs:
         for role in CAMERA_ROLES:
             topic = f"~/input/{role}/image"
             if settings.transports[role] == "compressed":
-                on_compressed = partial(self._on_compressed, role)
+                on_compressed = partial(self._on_frame, role, compressed_frame)
                 self._topics[role] = side.listen(
-                    CompressedImage, f"{topic}/compressed", on_compressed, qos.IMAGES
+                    CompressedImage, f"{topic}/compressed", on_compressed, qos.IMAGES, raw=True
                 )
             else:
-                on_image = partial(self._on_image, role)
-                self._topics[role] = side.listen(Image, topic, on_image, qos.IMAGES)
+                on_image = partial(self._on_frame, role, image_frame)
+                self._topics[role] = side.listen(Image, topic, on_image, qos.IMAGES, raw=True)
         self._topics["odometry"] = side.listen(
-            Odometry, "~/input/odometry", self._on_odometry, qos.ODOMETRY
+            Odometry, "~/input/odometry", self._on_odometry, qos.ODOMETRY, raw=True
         )
         side.listen(
             String,
@@ -143,26 +140,14 @@ class Inputs:
         self.malformed[name] += 1
         self.malformed_detail[name] = detail
 
-    def _on_image(self, role: str, message: Image) -> None:
-        frame = Frame(
-            stamp_ns=stamp_ns(message.header.stamp),
-            encoding=message.encoding,
-            data=memoryview(message.data),
-            height=message.height,
-            width=message.width,
-            row_bytes=message.step,
-            big_endian=bool(message.is_bigendian),
-        )
-        self._store(role, frame)
-
-    def _on_compressed(self, role: str, message: CompressedImage) -> None:
+    def _on_frame(self, role: str, read: Callable[[bytes], Frame], data: bytes) -> None:
         try:
-            encoding = compressed_encoding(message.format)
-        except MalformedImageError as error:
+            frame = read(data)
+        except UserError as error:
             with self._lock:
                 self._count_malformed(role, f"{role}: {error}")
             return
-        self._store(role, Frame(stamp_ns(message.header.stamp), encoding, memoryview(message.data)))
+        self._store(role, frame)
 
     def _store(self, role: str, frame: Frame) -> None:
         with self._lock:
@@ -170,37 +155,17 @@ class Inputs:
             self.sampler.add_frame(role, frame, self._now_ns())
         self._wake()
 
-    def _on_odometry(self, message: Odometry) -> None:
-        pose = message.pose.pose
-        position = np.array([pose.position.x, pose.position.y, pose.position.z])
-        quaternion = np.array(
-            [pose.orientation.x, pose.orientation.y, pose.orientation.z, pose.orientation.w]
-        )
-        norm = math.hypot(*quaternion)
-        problem = ""
-        if not np.isfinite(position).all():
-            problem = "odometry: the position is not finite"
-        # Some drivers leave the orientation at zero; others round it. Neither is a rotation.
-        elif not 0.5 < norm < 2.0:
-            problem = "odometry: the orientation is no rotation"
-        elif not np.isfinite(message.twist.twist.linear.x):
-            problem = "odometry: the twist is not finite; leave it at zero where it is not known"
-        elif not (message.header.frame_id and message.child_frame_id):
-            problem = "odometry: header.frame_id or child_frame_id is empty"
-        if problem:
+    def _on_odometry(self, data: bytes) -> None:
+        try:
+            record = odometry_record(data)
+        except UserError as error:
             with self._lock:
-                self._count_malformed("odometry", problem)
+                self._count_malformed("odometry", str(error))
             return
-        ego_pose = EgoPose(
-            stamp_ns(message.header.stamp),
-            position,
-            quaternion / norm,
-            float(message.twist.twist.linear.x),
-        )
         with self._lock:
             self.received["odometry"] += 1
             self.sampler.add_pose(
-                ego_pose, message.header.frame_id, message.child_frame_id, self._now_ns()
+                record.pose, record.frame_id, record.child_frame_id, self._now_ns()
             )
         self._wake()
 

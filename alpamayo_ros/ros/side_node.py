@@ -45,10 +45,16 @@ class SideNode:
         self._executor.add_node(self._node)
         self._thread = threading.Thread(target=self._spin, name=purpose, daemon=True)
 
-    def listen(self, kind: type, topic: str, callback: Callable, profile: QoSProfile) -> str:
-        """Subscribe to a topic by the name that it has on the lifecycle node; its full name."""
+    def listen(
+        self, kind: type, topic: str, callback: Callable, profile: QoSProfile, raw: bool = False
+    ) -> str:
+        """Subscribe to a topic by the name that it has on the lifecycle node; its full name.
+
+        Args:
+            raw: hand the message over as the bytes that it travels as.
+        """
         name = self._names.resolve_topic_name(topic)
-        self._node.create_subscription(kind, name, callback, profile)
+        self._node.create_subscription(kind, name, callback, profile, raw=raw)
         return name
 
     def serve(self, kind: type, service: str, callback: Callable) -> None:

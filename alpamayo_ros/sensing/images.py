@@ -141,7 +141,9 @@ def _decode_raw(frame: Frame) -> np.ndarray:
         )
     rows = data[: row_bytes * row_count].reshape(row_count, row_bytes)[:, :used]
     pixels = np.ascontiguousarray(rows.reshape(row_count, width, layout.channels))
-    return pixels if layout.conversion is None else cv2.cvtColor(pixels, layout.conversion)
+    if layout.conversion is not None:
+        return cv2.cvtColor(pixels, layout.conversion)
+    return pixels if pixels.base is None else pixels.copy()  # not to hold the whole message
 
 
 def centre_crop(rgb: np.ndarray, aspect: float) -> np.ndarray:

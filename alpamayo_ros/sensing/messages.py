@@ -60,16 +60,39 @@ def pose_of_odometry(message: Any) -> EgoPose:
     turned = pose.orientation
     quaternion = np.array([turned.x, turned.y, turned.z, turned.w])
     speed_m_s = float(message.twist.twist.linear.x)
+    ego_pose = vehicle_pose(stamp_ns(message.header), position, quaternion, speed_m_s)
+    require_frame_ids(message.header.frame_id, message.child_frame_id)
+    return ego_pose
+
+
+def vehicle_pose(
+    stamp: int, position: np.ndarray, quaternion: np.ndarray, speed_m_s: float
+) -> EgoPose:
+    """A pose from what an odometry message says, its quaternion normalised.
+
+    Args:
+        stamp: ns.
+        position: float64 (3,) m.
+        quaternion: float64 (4,) x, y, z, w of about unit length.
+        speed_m_s: along x of the child frame.
+
+    Raises:
+        MalformedOdometryError: a number is not finite, or the orientation no rotation; one line.
+    """
     norm = math.hypot(*quaternion)
     if not np.isfinite(position).all():
         raise MalformedOdometryError("odometry: the position is not finite")
-    # Some drivers leave the orientation at zero; others round it. Neither is a rotation.
+    # Some drivers leave the orientation at zero; others round it. The first is no rotation.
     if not 0.5 < norm < 2.0:
         raise MalformedOdometryError("odometry: the orientation is no rotation")
     if not math.isfinite(speed_m_s):
         raise MalformedOdometryError(
             "odometry: the twist is not finite; leave it at zero where it is not known"
         )
-    if not (message.header.frame_id and message.child_frame_id):
+    return EgoPose(stamp, position, quaternion / norm, speed_m_s)
+
+
+def require_frame_ids(frame_id: str, child_frame_id: str) -> None:
+    """Raise MalformedOdometryError when a frame of an odometry message has no name."""
+    if not (frame_id and child_frame_id):
         raise MalformedOdometryError("odometry: header.frame_id or child_frame_id is empty")
-    return EgoPose(stamp_ns(message.header), position, quaternion / norm, speed_m_s)

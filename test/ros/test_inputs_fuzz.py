@@ -10,12 +10,14 @@ import pytest
 from builtin_interfaces.msg import Time
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
+from rclpy.serialization import serialize_message
 from sensor_msgs.msg import CompressedImage, Image
 
 from alpamayo_ros.planning.planner import Planner, PlannerSettings, UnusableFrameError
 from alpamayo_ros.ros import parameters
 from alpamayo_ros.ros.inputs import Inputs
 from alpamayo_ros.ros.messages import stamp_ns, time_message
+from alpamayo_ros.sensing.cdr import compressed_frame, image_frame
 from alpamayo_ros.types import CAMERA_ROLES, Frame
 
 from .rig import odometry_at
@@ -87,6 +89,16 @@ def random_stamp(rng) -> Time:
     return time_message(max(NOW_NS + offset_ns + int(rng.integers(0, 10**9)) - 10**9, 0))
 
 
+def bytes_of(message, rng) -> bytes:
+    """A message as it travels; one in ten is cut off or has bytes turned over."""
+    data = bytearray(serialize_message(message))
+    if rng.uniform() < 0.05:
+        data = data[: int(rng.integers(0, len(data)))]
+    if data and rng.uniform() < 0.05:
+        data[int(rng.integers(0, len(data)))] ^= int(rng.integers(1, 256))
+    return bytes(data)
+
+
 def test_ten_thousand_malformed_messages_are_counted_and_never_fatal(inputs):
     rng = np.random.default_rng(11)
     before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -94,11 +106,11 @@ def test_ten_thousand_malformed_messages_are_counted_and_never_fatal(inputs):
         role = CAMERA_ROLES[int(rng.integers(0, 4))]
         kind = int(rng.integers(0, 3))
         if kind == 0:
-            inputs._on_image(role, random_image(rng))
+            inputs._on_frame(role, image_frame, bytes_of(random_image(rng), rng))
         elif kind == 1:
-            inputs._on_compressed(role, random_compressed(rng))
+            inputs._on_frame(role, compressed_frame, bytes_of(random_compressed(rng), rng))
         else:
-            inputs._on_odometry(random_odometry(rng))
+            inputs._on_odometry(bytes_of(random_odometry(rng), rng))
         inputs.take(inputs._node.settings, NOW_NS)
     heard = sum(inputs.received.values()) + sum(
         n for name, n in inputs.malformed.items() if name in (*CAMERA_ROLES, "odometry")
@@ -127,10 +139,8 @@ def test_frames_of_damaged_bytes_are_unusable_or_decoded_and_nothing_else(inputs
         message = random_image(rng) if rng.uniform() < 0.5 else random_compressed(rng)
         inputs.reset()
         message.header.stamp = time_message(NOW_NS)
-        if isinstance(message, Image):
-            inputs._on_image("front_wide", message)
-        else:
-            inputs._on_compressed("front_wide", message)
+        read = image_frame if isinstance(message, Image) else compressed_frame
+        inputs._on_frame("front_wide", read, serialize_message(message))
         for frame in inputs.sampler.rings["front_wide"].items:
             assert frame.stamp_ns == stamp_ns(message.header.stamp)
             outcomes[outcome(planner, frame)] += 1
