@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
@@ -14,7 +13,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from alpamayo_ros.msg import DrivingPlan, Waypoint
 from alpamayo_ros.planning.gate import segment_speeds_m_s
-from alpamayo_ros.sensing.poses import rotation_matrices
+from alpamayo_ros.planning.placement import Placement
 from alpamayo_ros.types import STEP_NS, WAYPOINTS, Plan, Verdict
 
 NS_PER_S = 1_000_000_000
@@ -22,37 +21,9 @@ MARKER_NAMESPACE = "alpamayo"
 FAST_M_S = 20.0  # the speed at which the path is at the green end of its colours
 
 
-@dataclass(frozen=True, eq=False)
-class Placement:
-    """A frame in the parent frame: its origin and its unit quaternion x, y, z, w."""
-
-    position: np.ndarray  # float64 (3,) m
-    quaternion: np.ndarray  # float64 (4,)
-
-    def then(self, x_y_z_yaw: tuple[float, float, float, float]) -> Placement:
-        """The placement of a frame that lies at x, y, z, yaw in this one."""
-        x, y, z, yaw = x_y_z_yaw
-        return Placement(
-            self.position + rotation_matrices(self.quaternion[None])[0] @ np.array([x, y, z]),
-            _turned(self.quaternion, np.array([yaw]))[0],
-        )
-
-    def poses(self, waypoints: np.ndarray, z_m: float) -> list[Pose]:
-        """Waypoints (N, 3) x, y, yaw of this frame as poses in the parent frame."""
-        local = np.column_stack([waypoints[:, :2], np.full(len(waypoints), z_m)]).astype(float)
-        positions = self.position + local @ rotation_matrices(self.quaternion[None])[0].T
-        quaternions = _turned(self.quaternion, waypoints[:, 2].astype(float))
-        return [pose_message(p, q) for p, q in zip(positions, quaternions)]
-
-
-IDENTITY = Placement(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]))
-
-
-def _turned(quaternion: np.ndarray, yaw_rad: np.ndarray) -> np.ndarray:
-    """The quaternion (4,) followed by turns about its own z: (N, 4)."""
-    x, y, z, w = quaternion
-    s, c = np.sin(yaw_rad / 2), np.cos(yaw_rad / 2)
-    return np.stack([x * c + y * s, y * c - x * s, z * c + w * s, w * c - z * s], axis=1)
+def placed_poses(placement: Placement, waypoints: np.ndarray, z_m: float) -> list[Pose]:
+    """Waypoints (N, 3) x, y, yaw of a frame as poses in its parent frame."""
+    return [pose_message(p, q) for p, q in zip(*placement.place(waypoints, z_m))]
 
 
 def time_message(stamp_ns: int) -> Time:
@@ -139,7 +110,7 @@ def marker_message(frame_id: str, plan: Plan, origin: Placement, accepted: bool)
     the rest is emptied rather than deleted.
     """
     header = Header(stamp=time_message(plan.t0_ns), frame_id=frame_id)
-    poses = origin.poses(plan.waypoints, plan.z_m)
+    poses = placed_poses(origin, plan.waypoints, plan.z_m)
     path = _line(header, 0, [pose.position for pose in poses], width_m=0.4)
     path.colors = [_colour(v, accepted) for v in segment_speeds_m_s(plan.waypoints)]
     fan = _line(header, 1, [], width_m=0.08)
@@ -148,12 +119,12 @@ def marker_message(frame_id: str, plan: Plan, origin: Placement, accepted: bool)
     for index, sample in enumerate(plan.samples):
         if index == plan.chosen:
             continue
-        points = [pose.position for pose in origin.poses(sample, plan.z_m)]
+        points = [pose.position for pose in placed_poses(origin, sample, plan.z_m)]
         for a, b in itertools.pairwise(points):
             fan.points += [a, b]
     text = Marker(header=header, ns=MARKER_NAMESPACE, id=2, type=Marker.TEXT_VIEW_FACING)
     text.text = plan.reasoning or " "
-    text.pose = origin.poses(np.zeros((1, 3)), plan.z_m + 3.0)[0]
+    text.pose = placed_poses(origin, np.zeros((1, 3)), plan.z_m + 3.0)[0]
     text.scale.z = 0.8
     text.color = ColorRGBA(r=1.0, g=1.0, b=1.0, a=1.0)
     return MarkerArray(markers=[path, fan, text])

@@ -13,14 +13,14 @@ from std_msgs.msg import String
 from visualization_msgs.msg import MarkerArray
 
 from alpamayo_ros.msg import DrivingPlan, PlannerStatus
+from alpamayo_ros.planning.placement import IDENTITY, Placement
 from alpamayo_ros.planning.planner import Decision
 from alpamayo_ros.ros import qos
 from alpamayo_ros.ros.messages import (
-    IDENTITY,
-    Placement,
     empty_markers,
     marker_message,
     path_message,
+    placed_poses,
     plan_message,
     pose_message,
 )
@@ -72,7 +72,7 @@ class Outputs:
         self._frame_ids = (frame_id, child_frame_id)
         ego = Placement(selection.t0_position, selection.t0_quaternion)
         model_origin = ego.then(origin)
-        poses = model_origin.poses(plan.waypoints, plan.z_m)
+        poses = placed_poses(model_origin, plan.waypoints, plan.z_m)
         self._plan.publish(
             plan_message(
                 plan,
@@ -86,7 +86,7 @@ class Outputs:
         self._reasoning.publish(String(data=plan.reasoning))
         if drive:
             self._path.publish(path_message(frame_id, plan.t0_ns, poses))
-            in_ego = IDENTITY.then(origin).poses(plan.waypoints, plan.z_m)
+            in_ego = placed_poses(IDENTITY.then(origin), plan.waypoints, plan.z_m)
             self._path_ego.publish(path_message(child_frame_id, plan.t0_ns, in_ego))
         if plan.finite:
             self._markers.publish(

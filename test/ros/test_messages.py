@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
+from alpamayo_ros.planning.placement import IDENTITY, Placement
 from alpamayo_ros.ros.messages import (
-    IDENTITY,
-    Placement,
     empty_markers,
     marker_message,
     path_message,
+    placed_poses,
     stamp_ns,
     time_message,
 )
@@ -47,7 +47,7 @@ def test_waypoints_are_placed_with_position_and_full_attitude():
     """On a 10 % slope a point 20 m ahead lies 2 m higher; yaw turns about the vehicle's own z."""
     slope = math.atan(0.1)
     at = Placement(np.array([4e6, 5e5, 100.0]), quaternion(0.0, -slope, 0.3))
-    pose = at.poses(np.array([[20.0, 0.0, 0.4]]), 0.0)[0]
+    pose = placed_poses(at, np.array([[20.0, 0.0, 0.4]]), 0.0)[0]
     along = 20.0 * math.cos(slope)
     assert pose.position.x == pytest.approx(4e6 + along * math.cos(0.3), abs=1e-6)
     assert pose.position.y == pytest.approx(5e5 + along * math.sin(0.3), abs=1e-6)
@@ -63,7 +63,7 @@ def test_waypoints_are_placed_with_position_and_full_attitude():
 
 def test_the_origin_of_the_model_may_lie_behind_the_vehicles_frame():
     origin = IDENTITY.then((-1.4, 0.2, 0.5, math.pi / 2))
-    pose = origin.poses(np.array([[10.0, 0.0, 0.0]]), 0.0)[0]
+    pose = placed_poses(origin, np.array([[10.0, 0.0, 0.0]]), 0.0)[0]
     assert pose.position.x == pytest.approx(-1.4)
     assert pose.position.y == pytest.approx(10.2)
     assert pose.position.z == pytest.approx(0.5)
