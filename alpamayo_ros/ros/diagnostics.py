@@ -131,6 +131,8 @@ class Reporter:
             level, message = OK, f"{rate_hz:.1f} messages/s"
             if not active:
                 message = "not listening"
+            elif hint := inputs.clock_hint(name):
+                level, message = ERROR, hint
             elif age_s is None:
                 level, message = ERROR, "nothing received"
             elif age_s > INPUT_LATE_S:

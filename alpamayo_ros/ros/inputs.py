@@ -113,6 +113,11 @@ class Inputs:
             rings = {**self.sampler.rings, "odometry": self.sampler.poses}
             return {name: ring.stamps_ns[-1] if len(ring) else None for name, ring in rings.items()}
 
+    def clock_hint(self, name: str) -> str:
+        """What is wrong with a sensor's clock, or "" """
+        with self._lock:
+            return self.sampler.clock_hint(name)
+
     def silent(self) -> list[str]:
         """The topics of sensors that nothing was ever received on."""
         return [topic for name, topic in self._topics.items() if not self.received[name]]

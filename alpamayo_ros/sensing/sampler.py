@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from alpamayo_ros.sensing.clocks import clock_hint
 from alpamayo_ros.sensing.poses import (
     PoseRing,
     Track,
@@ -111,6 +112,7 @@ class Sampler:
         self.unused: collections.Counter[str] = collections.Counter()  # duplicate or too late
         self.twist_not_filled = False  # odometry moves with a twist of exactly zero
         self._frame_ids = ("", "")
+        self._ahead_ns: dict[str, int] = {}  # of the clock, by sensor: its newest stamp on arrival
         self._done_ns = -1  # every t0 up to here is planned, refused or passed over
         self._planned_ns: int | None = None
 
@@ -124,7 +126,7 @@ class Sampler:
         """Keep a camera's frame, unless its stamp makes no sense at `now_ns`."""
         refusal = self._misdated(role, frame.stamp_ns, now_ns)
         if refusal is None:
-            self.unused[role] += not self.rings[role].append(frame)
+            self._count_kept(role, self.rings[role].append(frame), frame.stamp_ns - now_ns)
         return refusal
 
     def add_pose(
@@ -136,8 +138,12 @@ class Sampler:
             if self._frame_ids != (frame_id, child_frame_id):
                 self.poses.clear()  # poses in two frames are not one track
                 self._frame_ids = (frame_id, child_frame_id)
-            self.unused["odometry"] += not self.poses.append(pose)
+            self._count_kept("odometry", self.poses.append(pose), pose.stamp_ns - now_ns)
         return refusal
+
+    def clock_hint(self, name: str) -> str:
+        """What is wrong with the clock of a sensor (or `odometry`), as last heard; or ""."""
+        return clock_hint(self._ahead_ns.get(name, 0))
 
     def take(self, now_ns: int) -> Selection | None:
         """The newest t0 that can be planned on now, taken: it is not offered again.
@@ -188,6 +194,7 @@ class Sampler:
         for ring in self.rings.values():
             ring.clear()
         self.poses.clear()
+        self._ahead_ns.clear()
         self._done_ns = -1
         self._planned_ns = None
 
@@ -200,19 +207,23 @@ class Sampler:
         self._refuse(Refusal(Reason.MISSING_FRAMES, t0_ns, detail))
         return self.rings[role].remove(frame)
 
+    def _count_kept(self, name: str, kept: bool, ahead_ns: int) -> None:
+        self.unused[name] += not kept
+        if kept:
+            self._ahead_ns[name] = ahead_ns
+
     def _misdated(self, name: str, stamp_ns: int, now_ns: int) -> Refusal | None:
         if now_ns <= 0:
             refusal = Refusal(Reason.WAITING_FOR_CLOCK, stamp_ns, "no /clock was received yet")
         elif stamp_ns <= 0:
             refusal = Refusal(Reason.STALE, stamp_ns, f"{name} has no stamp (0)")
         elif stamp_ns > now_ns + FUTURE_NS:
-            ahead_s = (stamp_ns - now_ns) / 1e9
-            refusal = Refusal(
-                Reason.FUTURE_STAMP,
-                stamp_ns,
-                f"{name} is stamped {ahead_s:.3f} s ahead of the clock; "
-                "are both clocks synchronised, or is one TAI (37 s)?",
+            self._ahead_ns[name] = stamp_ns - now_ns
+            ahead_s = self._ahead_ns[name] / 1e9
+            cause = self.clock_hint(name) or (
+                f"stamps are {ahead_s:.3f} s ahead of the clock: are both clocks synchronised?"
             )
+            refusal = Refusal(Reason.FUTURE_STAMP, stamp_ns, f"{name}: {cause}")
         else:
             return None
         self._refuse(refusal, consume=False)
@@ -245,8 +256,10 @@ class Sampler:
 
     def _evaluate(self, t0_ns: int, now_ns: int) -> Selection | Refusal:
         stale = self._staleness(t0_ns, now_ns)
-        # An expired t0 that is not settled has a sensor that went silent: that is what to say.
-        if stale is not None and t0_ns <= self._settled_ns():
+        # An expired t0 that is not settled has a sensor that went silent: that is what to say,
+        # unless front_wide counts from elsewhere and each t0 was expired when it came.
+        settled = t0_ns <= self._settled_ns() or bool(self.clock_hint(REFERENCE_ROLE))
+        if stale is not None and settled:
             return stale
         frames: dict[str, tuple[Frame, ...]] = {}
         for role in CAMERA_ROLES:
@@ -283,7 +296,8 @@ class Sampler:
         return Refusal(
             Reason.STALE,
             t0_ns,
-            f"t0 is {age_ns / 1e9:.3f} s old, over sync.max_age_s "
+            self.clock_hint(REFERENCE_ROLE)
+            or f"t0 is {age_ns / 1e9:.3f} s old, over sync.max_age_s "
             f"{self.settings.max_age_ns / 1e9:g}",
         )
 
@@ -311,6 +325,8 @@ class Sampler:
         stamps_ns = self.rings[role].stamps_ns
         around = stamps_ns[0] <= t0_ns + offset_ns <= stamps_ns[-1] + SETTLED_NS
         reason = Reason.UNSYNCHRONISED if around else Reason.MISSING_FRAMES
+        if hint := self.clock_hint(role):
+            return Refusal(reason, t0_ns, f"{role}: {hint}")
         return Refusal(
             reason,
             t0_ns,
@@ -322,9 +338,9 @@ class Sampler:
         instants_ns = [t0_ns + offset_ns for offset_ns in POSE_OFFSETS_NS]
         gap_ns = self.poses.widest_gap_ns(instants_ns[0], t0_ns)
         if gap_ns is None:
-            return Refusal(
-                Reason.ODOMETRY_GAP, t0_ns, "odometry does not cover the 1.5 s before t0"
-            )
+            detail = "odometry does not cover the 1.5 s before t0"
+            hint = self.clock_hint("odometry")
+            return Refusal(Reason.ODOMETRY_GAP, t0_ns, f"odometry: {hint}" if hint else detail)
         if gap_ns > self.settings.max_gap_ns:
             return Refusal(
                 Reason.ODOMETRY_GAP,
