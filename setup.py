@@ -24,8 +24,14 @@ setup(
     packages=find_packages(include=["alpamayo_ros", "alpamayo_ros.*"]),
     package_data={"alpamayo_ros": ["**/*.json", "**/*.html", "**/*.npz", "**/*.safetensors"]},
     # As colcon installs them: the evaluation writes its bags with these definitions.
-    data_files=[("share/alpamayo_ros/msg", [f"msg/{p.name}" for p in (ROOT / "msg").glob("*.msg")])],
+    data_files=[
+        ("share/alpamayo_ros/msg", [f"msg/{p.name}" for p in (ROOT / "msg").glob("*.msg")])
+    ],
     install_requires=lines("requirements.txt"),
-    extras_require={"npu": lines("requirements-npu.txt"), "ray": ["ray>=2.40"]},
+    extras_require={
+        "npu": lines("requirements-npu.txt"),
+        "ray": ["ray>=2.40"],
+        "clips": ["pyarrow>=14"],
+    },
     entry_points={"console_scripts": lines("resource/executables.txt")},
 )

@@ -35,7 +35,8 @@ def parser() -> argparse.ArgumentParser:
     """The options, as DESIGN names them."""
     options = OneLineParser("alpamayo_evaluate", description=__doc__)
     add = options.add_argument
-    add("bags", nargs="+", type=Path, metavar="BAG", help="rosbag2 folder, or .mcap or .db3 file")
+    what = "rosbag2 folder, .mcap or .db3 file, or folder with clips of the Physical AI AV dataset"
+    add("bags", nargs="+", type=Path, metavar="BAG", help=what)
     add("--output", type=Path, required=True, help="folder for the results; a run goes on there")
     add("--model", default="demo", help="checkpoint folder, or demo: the built-in small model")
     add("--tokenizer", default="", help="folder with tokenizer.json, where the model ships none")
@@ -47,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
     add("--navigation", default="", metavar="TOPIC", help="topic of navigation texts, if any")
     add("--to-rear-axle", type=float, nargs=4, default=(0, 0, 0, 0), metavar=("X", "Y", "Z", "YAW"))
     add("--every", type=float, help=f"seconds between decisions (default: {EVERY_S}; --plans: 0)")
+    add("--at", type=float, action="append", metavar="S", help="t0 of a clip, again for more (5.1)")
     add("--num-samples", type=int, default=6, help="trajectories a decision (default: 6)")
     add("--seed", type=int, default=0, help="of sampling, noise and intervals (default: 0)")
     add("--greedy", action="store_true", help="take the most probable token, no sampling")
@@ -117,6 +119,7 @@ def _check(options: argparse.Namespace) -> None:
 
 def _job(options: argparse.Namespace) -> Job:
     from alpamayo_ros.evaluation.bags import TopicChoice
+    from alpamayo_ros.evaluation.clips import PUBLISHED_T0_S
     from alpamayo_ros.evaluation.deciders import ModelChoice
     from alpamayo_ros.evaluation.fleet import Job
     from alpamayo_ros.evaluation.run import RunSettings
@@ -137,6 +140,7 @@ def _job(options: argparse.Namespace) -> Job:
             every_s=options.every,
             topics=TopicChoice(_cameras(options.camera), options.odometry, options.navigation),
             to_rear_axle=(x, y, z, yaw),
+            clip_times_s=tuple(options.at or [PUBLISHED_T0_S]),
         ),
         model=ModelChoice(options.model, options.tokenizer, options.device, options.dtype, planner),
         plans=options.plans,

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import alpamayo_ros
 from alpamayo_ros.evaluation.bags import bag_sha256
+from alpamayo_ros.evaluation.clips import EGOMOTION, Clip, find_clips, is_clip
 from alpamayo_ros.evaluation.deciders import GivenDecider, ModelChoice, ModelDecider, Plans
 from alpamayo_ros.evaluation.records import (
     BagRecords,
@@ -25,7 +26,7 @@ from alpamayo_ros.evaluation.records import (
     settings_json,
 )
 from alpamayo_ros.evaluation.results import FailedBag
-from alpamayo_ros.evaluation.run import Decider, RunSettings, evaluate_bag
+from alpamayo_ros.evaluation.run import Decider, RunSettings, evaluate_bag, evaluate_clip
 from alpamayo_ros.types import UserError
 
 
@@ -82,15 +83,30 @@ Progress = Callable[[NamedBag, float, int], None]  # bag, share of it that was r
 def name_bags(paths: Sequence[Path]) -> list[NamedBag]:
     """Bags by the name of their folder or file, with the parent's where two are alike.
 
+    A folder of clips of the public dataset stands for all of them, by their ids.
+
     Raises:
         FleetError: a bag is given twice.
     """
+    clips = [p for path in paths if is_clip(path) for p in _clips(path)]
+    named_clips = [NamedBag(path, path.name.removesuffix(EGOMOTION)) for path in clips]
+    return _distinct(_name_by_folder([p for p in paths if not is_clip(p)]) + named_clips)
+
+
+def _clips(path: Path) -> list[Path]:
+    return find_clips(path) if path.is_dir() else [path]
+
+
+def _name_by_folder(paths: Sequence[Path]) -> list[NamedBag]:
     resolved = [path.resolve() for path in paths]
     counts = Counter(path.stem for path in resolved)
-    named = [
+    return [
         NamedBag(path, p.stem if counts[p.stem] == 1 else f"{p.parent.name}-{p.stem}")
         for path, p in zip(paths, resolved)
     ]
+
+
+def _distinct(named: list[NamedBag]) -> list[NamedBag]:
     again = [name for name, count in Counter(bag.name for bag in named).items() if count > 1]
     if again:
         raise FleetError(f"two bags would be called {again[0]}: rename one, or give it once")
@@ -101,18 +117,23 @@ def process_bag(job: Job, bag: NamedBag, decider: Decider, progress: Progress) -
     """The records of a bag, kept ones where they are still good; or why there are none."""
     file = job.output / "bags" / f"{bag.name}.npz"
     try:
-        key = job.key(bag_sha256(bag.path), decider.identity)
+        clip = is_clip(bag.path)
+        content = Clip.load(bag.path).sha256() if clip else bag_sha256(bag.path)
+        key = job.key(content, decider.identity)
         try:
             return load_records(file, key)
         except RecordsError:
             pass
-        records = evaluate_bag(
-            bag.path,
-            bag.name,
-            decider,
-            job.settings,
-            lambda share, decisions: progress(bag, share, decisions),
-        )
+        if clip:
+            records = evaluate_clip(bag.path, bag.name, decider, job.settings)
+        else:
+            records = evaluate_bag(
+                bag.path,
+                bag.name,
+                decider,
+                job.settings,
+                lambda share, decisions: progress(bag, share, decisions),
+            )
         file.parent.mkdir(parents=True, exist_ok=True)
         records.save(file, key)
     except UserError as error:

@@ -11,6 +11,7 @@ import numpy as np
 
 from alpamayo_ros.demo.pictures import Surroundings, draw_from_above
 from alpamayo_ros.evaluation.bags import COMPRESSED, Bag, TopicChoice
+from alpamayo_ros.evaluation.clips import Clip, is_clip
 from alpamayo_ros.evaluation.records import BagRecords
 from alpamayo_ros.evaluation.scores import MODEL, Scored
 from alpamayo_ros.sensing.images import decode
@@ -74,14 +75,21 @@ def _pictures(
     bag: BagRecords, wanted: Sequence[Scored]
 ) -> dict[tuple[str, int], dict[str, np.ndarray]]:
     """Each decision's newest frame of each camera; none of a bag that is no longer there."""
-    choice = TopicChoice(
-        {role: bag.topics[role] for role in CAMERA_ROLES}, odometry=bag.topics["odometry"]
-    )
+    path = Path(bag.path)
     try:
-        with Bag(Path(bag.path), choice) as reader:
+        if is_clip(path):
+            clip = Clip.load(path)
+            return {(d.bag, d.record.t0_ns): _cameras_of_clip(clip, d) for d in wanted}
+        cameras = {role: bag.topics[role] for role in CAMERA_ROLES}
+        with Bag(path, TopicChoice(cameras, odometry=bag.topics["odometry"])) as reader:
             return {(d.bag, d.record.t0_ns): _cameras(reader, d) for d in wanted}
     except UserError:
         return {}
+
+
+def _cameras_of_clip(clip: Clip, decision: Scored) -> dict[str, np.ndarray]:
+    frames = clip.selection(decision.record.t0_ns / 1e9).frames
+    return {role: _shrunk(decode(frames[role][-1])) for role in CAMERA_ROLES}
 
 
 def _cameras(reader: Bag, decision: Scored) -> dict[str, np.ndarray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ from alpamayo_ros.evaluation.bags import (
     TopicChoice,
     bag_sha256,
 )
+from alpamayo_ros.evaluation.clips import ANCHOR, PUBLISHED_T0_S, RIG, Clip
 from alpamayo_ros.evaluation.records import BagRecords, Record
 from alpamayo_ros.evaluation.truth import DrivenTrack
 from alpamayo_ros.planning.planner import UnusableFrameError
@@ -45,6 +46,7 @@ class RunSettings:
     every_s: float = 0.5  # between decisions
     topics: TopicChoice = field(default_factory=TopicChoice)
     to_rear_axle: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    clip_times_s: tuple[float, ...] = (PUBLISHED_T0_S,)  # t0s of a clip, from its start
 
     @property
     def sampler(self) -> SamplerSettings:
@@ -89,6 +91,34 @@ class _Taken:
     selection: Selection
     judged: Judged
 
+    def record(self, start_ns: int, truth: np.ndarray) -> Record:
+        """What is kept of it, with t0 counted from start_ns."""
+        selection, plan = self.selection, self.judged.plan
+        stamps_ns = [selection.frames[role][-1].stamp_ns for role in CAMERA_ROLES]
+        return Record(
+            t0_ns=selection.t0_ns,
+            t_s=(selection.t0_ns - start_ns) / 1e9,
+            samples=plan.samples,
+            actions=plan.actions[plan.chosen],
+            chosen=plan.chosen,
+            truth=truth,
+            history_xyz=selection.ego_history_xyz,
+            history_rot=selection.ego_history_rot,
+            speed_m_s=selection.t0_speed_m_s,
+            v0_m_s=plan.v0_m_s,
+            spread_m=plan.spread_m,
+            position=selection.t0_position,
+            quaternion=selection.t0_quaternion,
+            frame_stamps_ns=np.array(stamps_ns, np.int64),
+            z_m=float(plan.z_m),
+            reasoning=plan.reasoning,
+            tokens=len(plan.token_ids[plan.chosen]) if plan.token_ids else 0,
+            truncated=bool(plan.truncated[plan.chosen]),
+            reasons=self.judged.verdict.reasons,
+            navigation_text=plan.navigation_text,
+            timing_ms=plan.timing_ms,
+        )
+
 
 Progress = Callable[[float, int], None]  # share of the bag that was read, decisions
 
@@ -118,6 +148,44 @@ def evaluate_bag(
         if not reading.taken:
             raise BagError(f"bag {path}: no decision was made: {reading.why_not()}")
         return _records(path, name, bag, reading, decider, time.perf_counter() - start_s)
+
+
+def evaluate_clip(path: Path, name: str, decider: Decider, settings: RunSettings) -> BagRecords:
+    """Every decision on a clip of the public dataset, with its truth.
+
+    Raises:
+        BagError: the clip is damaged or does not cover a t0; one line.
+    """
+    start_s = time.perf_counter()
+    decider.reset()
+    clip = Clip.load(path)
+    origin = settings.to_rear_axle
+    records = []
+    for t0_s in settings.clip_times_s:
+        selection = clip.selection(t0_s, origin)
+        judged = decider.decide(name, selection, "")
+        if judged is not None:
+            truth = clip.truth(selection, origin)
+            records.append(_Taken(selection, judged).record(0, truth))
+    if not records:
+        raise BagError(f"clip {name}: none of the given plans is for one of its t0s")
+    model_id, device, dtype = decider.identity
+    missing = len(settings.clip_times_s) - len(records)
+    return BagRecords(
+        name=name,
+        path=str(path),
+        sha256=clip.sha256(),
+        duration_s=clip.duration_s,
+        frame_id=ANCHOR,
+        child_frame_id=RIG,
+        model_id=model_id,
+        device=device,
+        dtype=dtype,
+        refused={NOT_GIVEN: missing} if missing else {},
+        unusable_messages=0,
+        records=tuple(records),
+        wall_s=time.perf_counter() - start_s,
+    )
 
 
 class _Reading:
@@ -178,6 +246,12 @@ class _Reading:
             self.taken.append(_Taken(selection, judged))
         return False
 
+    def records(self, start_ns: int) -> Iterator[Record]:
+        """Every decision with its truth, now that all odometry is known."""
+        gap_ns, origin = self.settings.sampler.max_gap_ns, self.settings.to_rear_axle
+        for taken in self.taken:
+            yield taken.record(start_ns, self.drive.future(taken.selection, gap_ns, origin))
+
     def why_not(self) -> str:
         """Why there is no decision, in one line."""
         if silent := [n for n in (*CAMERA_ROLES, "odometry") if not self.received[n]]:
@@ -213,36 +287,7 @@ def _records(
         dtype=dtype,
         refused=refused,
         unusable_messages=sum(reading.malformed.values()),
-        records=tuple(_record(taken, bag.start_ns, reading) for taken in reading.taken),
+        records=tuple(reading.records(bag.start_ns)),
         wall_s=wall_s,
         topics=bag.topics,
-    )
-
-
-def _record(taken: _Taken, start_ns: int, reading: _Reading) -> Record:
-    selection, plan = taken.selection, taken.judged.plan
-    settings = reading.settings
-    stamps_ns = [selection.frames[role][-1].stamp_ns for role in CAMERA_ROLES]
-    return Record(
-        t0_ns=selection.t0_ns,
-        t_s=(selection.t0_ns - start_ns) / 1e9,
-        samples=plan.samples,
-        actions=plan.actions[plan.chosen],
-        chosen=plan.chosen,
-        truth=reading.drive.future(selection, settings.sampler.max_gap_ns, settings.to_rear_axle),
-        history_xyz=selection.ego_history_xyz,
-        history_rot=selection.ego_history_rot,
-        speed_m_s=selection.t0_speed_m_s,
-        v0_m_s=plan.v0_m_s,
-        spread_m=plan.spread_m,
-        position=selection.t0_position,
-        quaternion=selection.t0_quaternion,
-        frame_stamps_ns=np.array(stamps_ns, np.int64),
-        z_m=float(plan.z_m),
-        reasoning=plan.reasoning,
-        tokens=len(plan.token_ids[plan.chosen]) if plan.token_ids else 0,
-        truncated=bool(plan.truncated[plan.chosen]),
-        reasons=taken.judged.verdict.reasons,
-        navigation_text=plan.navigation_text,
-        timing_ms=plan.timing_ms,
     )

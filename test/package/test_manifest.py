@@ -87,7 +87,7 @@ def test_the_versions_are_one(manifest, metadata):
 
 def test_every_import_of_the_package_is_named(manifest):
     keys = {dependency.name for dependency in manifest.exec_depends}
-    pip = required("requirements.txt", "requirements-npu.txt") | {"ray"}
+    pip = required("requirements.txt", "requirements-npu.txt") | {"ray", "pyarrow"}
     missing = {
         name
         for name in imported_modules("alpamayo_ros", "launch")
