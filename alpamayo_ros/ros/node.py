@@ -179,7 +179,11 @@ class AlpamayoNode(LifecycleNode):
         self._inputs.forget_counts()
         self._black_box = None
         if settings.blackbox_directory:
-            self._black_box = BlackBox(settings.blackbox_directory, settings.blackbox_max_files)
+            self._black_box = BlackBox(
+                settings.blackbox_directory,
+                settings.blackbox_max_files,
+                settings.blackbox_max_bytes,
+            )
         if settings.model_path == DEMO:
             self.get_logger().warning("DEMO MODEL: it must not drive a car")
         self.get_logger().info(f"loading {settings.model_path or '(no model.path)'} ...")

@@ -315,10 +315,18 @@ TABLE: tuple[Parameter, ...] = (
     Parameter(
         "blackbox.max_files",
         20,
-        "how many snapshots to keep",
+        "how many snapshots to keep; the oldest go first",
         unit="files",
         minimum=1,
         maximum=10_000,
+    ),
+    Parameter(
+        "blackbox.max_size_mb",
+        500.0,
+        "how large they may be together; one has up to 9 MB",
+        unit="MB",
+        minimum=10.0,
+        maximum=1e6,
     ),
     Parameter("autostart", True, "configure and activate at start; false under a manager"),
 )

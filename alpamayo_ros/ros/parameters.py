@@ -90,6 +90,7 @@ class NodeSettings:
     watchdog_timeout_s: float
     blackbox_directory: str
     blackbox_max_files: int
+    blackbox_max_bytes: int
 
     @classmethod
     def read(cls, node: Node, changes: dict[str, Any] | None = None) -> NodeSettings:
@@ -146,6 +147,7 @@ class NodeSettings:
             watchdog_timeout_s=get("watchdog.timeout_s"),
             blackbox_directory=get("blackbox.directory"),
             blackbox_max_files=get("blackbox.max_files"),
+            blackbox_max_bytes=round(get("blackbox.max_size_mb") * 1e6),
         )
 
 

@@ -1,0 +1,157 @@
+"""The black box: bounded, whole files only, and what it kept gives the same plan again."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from alpamayo_ros.cli import inference
+from alpamayo_ros.demo.small_model import load_demo_model
+from alpamayo_ros.planning.planner import Planner, PlannerSettings
+from alpamayo_ros.sensing.blackbox import BlackBox
+from alpamayo_ros.sensing.fake import fake_snapshot
+from alpamayo_ros.sensing.sampler import Sampler
+from alpamayo_ros.types import CAMERA_ROLES, Frame, Snapshot, UserError
+
+from .streams import Circle, drive, events, rig, stamps
+
+MEGABYTE = 1_000_000
+
+
+def snapshot(index: int) -> Snapshot:
+    """A small snapshot with a stamp of its own, about 30 kB as a file."""
+    small = fake_snapshot(index, height=64, width=96)
+    return replace(small, t0_ns=small.t0_ns + index)
+
+
+def kept(folder) -> list[int]:
+    """How far the stamps of the files of a folder lie behind the first snapshot's."""
+    first_ns = snapshot(0).t0_ns
+    return sorted(Snapshot.load(path).t0_ns - first_ns for path in folder.glob("*.npz"))
+
+
+def test_the_newest_files_are_kept_up_to_their_number(tmp_path):
+    box = BlackBox(str(tmp_path), max_files=3, max_bytes=MEGABYTE)
+    for index in range(6):
+        box.save(snapshot(index), "rejected")
+    assert kept(tmp_path) == [3, 4, 5]
+
+
+def test_the_newest_files_are_kept_up_to_their_size_together(tmp_path):
+    size = BlackBox(str(tmp_path / "one"), 1, MEGABYTE).save(snapshot(0), "x").stat().st_size
+    box = BlackBox(str(tmp_path), max_files=100, max_bytes=round(2.5 * size))
+    for index in range(6):
+        box.save(snapshot(index), "rejected")
+    assert kept(tmp_path) == [4, 5]
+
+
+def test_the_newest_file_stays_even_when_it_alone_is_too_large(tmp_path):
+    box = BlackBox(str(tmp_path), max_files=20, max_bytes=10)
+    for index in range(3):
+        path = box.save(snapshot(index), "requested")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_oldest_is_the_one_written_first_whatever_its_stamp(tmp_path):
+    """A bag that loops writes old stamps late."""
+    box = BlackBox(str(tmp_path), max_files=2, max_bytes=MEGABYTE)
+    for index in (5, 1, 2):
+        box.save(snapshot(index), "rejected")
+    assert kept(tmp_path) == [1, 2]
+
+
+def test_files_of_others_are_not_touched(tmp_path):
+    (tmp_path / "notes.npz").write_bytes(b"mine")
+    (tmp_path / "snapshot.txt").write_bytes(b"mine")
+    box = BlackBox(str(tmp_path), max_files=1, max_bytes=10)
+    for index in range(3):
+        box.save(snapshot(index), "rejected")
+    assert (tmp_path / "notes.npz").exists()
+    assert (tmp_path / "snapshot.txt").exists()
+
+
+def test_a_reader_never_sees_half_a_file(tmp_path):
+    """Whatever is there under the final name while others are being written can be loaded."""
+    box = BlackBox(str(tmp_path), max_files=1000, max_bytes=100 * MEGABYTE)
+    stop = threading.Event()
+
+    def write():
+        index = 0
+        while not stop.is_set():
+            box.save(snapshot(index % 3), "rejected")  # the same three names again and again
+            index += 1
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        loaded = 0
+        while loaded < 30:
+            for path in tmp_path.glob("snapshot_*.npz"):
+                Snapshot.load(path)
+                loaded += 1
+    finally:
+        stop.set()
+        writer.join()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_drafts_of_a_killed_process_are_removed_and_fresh_ones_left_alone(tmp_path):
+    old, fresh = (tmp_path / f".snapshot_{n}_rejected.npz.{n}.draft" for n in (1, 2))
+    for draft in (old, fresh):
+        draft.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    BlackBox(str(tmp_path), 5, MEGABYTE).save(snapshot(0), "rejected")
+    assert not old.exists()
+    assert fresh.exists()
+
+
+def test_a_folder_that_cannot_be_made_is_an_os_error_and_a_home_of_nobody_a_users(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        BlackBox(str(tmp_path / "file" / "box"), 5, MEGABYTE).save(snapshot(0), "rejected")
+    with pytest.raises(UserError, match="no such user"):
+        BlackBox("~nobody_of_this_name/box", 5, MEGABYTE)
+
+
+def selection_of_jpeg_sized_frames():
+    """A selection of frames that are larger than the model's, each with pixels of its own."""
+    rng = np.random.default_rng(7)
+    sampler = Sampler()
+    chosen = drive(sampler, events(rig(10), stamps(50)), Circle())[-1]
+    frames = {
+        role: tuple(
+            Frame(
+                frame.stamp_ns,
+                "rgb8",
+                rng.integers(0, 256, 400 * 700 * 3).astype(np.uint8).tobytes(),
+                400,
+                700,
+                2100,
+            )
+            for frame in chosen.frames[role]
+        )
+        for role in CAMERA_ROLES
+    }
+    return replace(chosen, frames=frames)
+
+
+@pytest.mark.parametrize("navigation_text", ["", "turn left in 40 m"])
+def test_a_kept_snapshot_gives_the_identical_plan_again(tmp_path, navigation_text):
+    planner = Planner(load_demo_model(), PlannerSettings(seed=5, num_samples=2, max_new_tokens=8))
+    planner.decide(selection_of_jpeg_sized_frames())  # what it reuses must not change the next
+    decision = planner.decide(selection_of_jpeg_sized_frames(), navigation_text)
+    path = BlackBox(str(tmp_path), 5, 100 * MEGABYTE).save(decision.snapshot, "rejected")
+    output = tmp_path / "plan.json"
+    arguments = ["--snapshot", str(path), "--seed", "5", "--num-samples", "2"]
+    code = inference.main([*arguments, "--max-new-tokens", "8", "--output", str(output)])
+    assert code == 0
+    again = json.loads(output.read_text())
+    samples = np.array(again["samples"], np.float32)
+    np.testing.assert_array_equal(samples, decision.plan.samples)  # to the last bit
+    assert again["reasoning"] == decision.plan.reasoning
+    planner.close()
