@@ -104,8 +104,8 @@ def _torch_npu() -> Any:
     except Exception as error:  # it raises all kinds of errors, of versions that do not fit too
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DeviceError(
-            f"torch_npu cannot be loaded: {reason}; source CANN's set_env.sh and install the "
-            "torch-npu of torch's version (requirements-npu.txt)"
+            f"torch_npu cannot be loaded: {reason.rstrip('.')}; source CANN's set_env.sh and "
+            "install the torch-npu of torch's version (requirements-npu.txt)"
         ) from None
     return backend()
 

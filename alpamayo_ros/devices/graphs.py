@@ -46,7 +46,8 @@ def capture(device: str, work: Callable[[], Tensor]) -> Recording:
         raise CaptureError(f"torch.{kind} has no {GRAPHS[kind]}")
     try:
         graph = getattr(backend, GRAPHS[kind])()
-        with backend.device(device):
+        # The stream is set back here: a recording that fails to begin leaves its own as current.
+        with backend.device(device), backend.stream(backend.current_stream()):
             _run_aside(backend, work)
             with backend.graph(graph):
                 result = work()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
@@ -18,31 +17,68 @@ from test.devices.recorded import Recorder
 class Graph(Recorder):
     """Recorded within `graph`, as torch.cuda.CUDAGraph is."""
 
+    def begin(self) -> None:
+        """A driver may refuse."""
+
+
+class Interface:
+    """The part of torch.cuda and torch.npu that recording needs; it computes at once."""
+
+    def __init__(self) -> None:
+        self.streams = [Stream()]
+        self.CUDAGraph = self.NPUGraph = Graph
+
+    def current_stream(self) -> Stream:
+        """Where kernels go."""
+        return self.streams[-1]
+
+    @contextlib.contextmanager
+    def stream(self, stream: Stream) -> Iterator[None]:
+        """Kernels go elsewhere, until the block ends, however it does."""
+        before = list(self.streams)
+        self.streams.append(stream)
+        try:
+            yield
+        finally:
+            self.streams[:] = before
+
+    @contextlib.contextmanager
+    def graph(self, graph: Graph) -> Iterator[None]:
+        """Record on a stream of its own."""
+        self.streams.append(Stream())
+        graph.begin()
+        with graph:
+            yield
+        self.streams.pop()
+
+    @staticmethod
+    def device(name: str) -> contextlib.AbstractContextManager[None]:
+        """There is only one."""
+        return contextlib.nullcontext()
+
 
 class Stream:
-    """Computes at once, as the CPU does."""
+    """Has nothing left to do."""
 
     def wait_stream(self, other: Stream) -> None:
         """Nothing is left to wait for."""
 
 
-@contextlib.contextmanager
-def nothing(*_: Any) -> Iterator[None]:
-    """A device or a stream is chosen."""
-    yield
+@pytest.fixture
+def interface() -> Interface:
+    return Interface()
 
 
 @pytest.fixture(params=["cuda:0", "npu:0"])
-def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def device(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, interface: Interface
+) -> str:
     """The name of a device whose interface is a stand-in."""
-    interface = SimpleNamespace(
-        Stream=Stream, current_stream=Stream, stream=nothing, device=nothing,
-        graph=lambda graph: graph, CUDAGraph=Graph, NPUGraph=Graph,
-    )  # fmt: skip
     kind = request.param.partition(":")[0]
     if not hasattr(torch, kind):
         monkeypatch.setattr(torch, kind, SimpleNamespace(), raising=False)
-    for name, value in vars(interface).items():
+    for name in ("Stream", "current_stream", "stream", "graph", "device", "CUDAGraph", "NPUGraph"):
+        value = Stream if name == "Stream" else getattr(interface, name)
         monkeypatch.setattr(getattr(torch, kind), name, value, raising=False)
     return request.param
 
@@ -82,3 +118,16 @@ def test_a_device_without_graphs_is_refused(device: str, monkeypatch: pytest.Mon
     monkeypatch.delattr(getattr(torch, kind), f"{kind.upper()}Graph")
     with pytest.raises(CaptureError, match=f"torch.{kind} has no {kind.upper()}Graph"):
         capture(device, lambda: torch.ones(1))
+
+
+def test_a_recording_that_does_not_begin_leaves_the_stream_as_it_was(
+    device: str, interface: Interface, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(graph: Graph) -> None:
+        raise RuntimeError("no room for another graph")
+
+    monkeypatch.setattr(Graph, "begin", refuse)
+    before = interface.current_stream()
+    with pytest.raises(CaptureError, match="no room for another graph"):
+        capture(device, lambda: torch.ones(1))
+    assert interface.current_stream() is before

@@ -18,15 +18,14 @@ COMMANDS = {
     "benchmark": ("--max-new-tokens", "4", "--warmup", "0", "--runs", "1"),
     "verify": (),
 }
-REMEDY = (
-    "; source CANN's set_env.sh and install the torch-npu of torch's version (requirements-npu.txt)"
-)
+# torch-npu 2.9 puts advice of its own before it.
+REMEDIES = ("; source CANN's set_env.sh and install the torch-npu", "; use cpu or auto")
 # What is wrong with CANN, and what a user is told who asks for the NPU.
 BROKEN = {
     "no CANN": "device npu:0: CANN is not found (source its set_env.sh first); use cpu or auto",
     "an empty folder": "torch_npu cannot be loaded: libhccl.so: cannot open shared object file: "
-    "No such file or directory" + REMEDY,
-    "a damaged library": "torch_npu cannot be loaded: libhccl.so: file too short" + REMEDY,
+    "No such file or directory",
+    "a damaged library": "torch_npu cannot be loaded: libhccl.so: file too short",
     "empty libraries": "torch_npu cannot be loaded: ",  # and the symbol that it misses first
 }
 
@@ -74,6 +73,7 @@ def assert_one_clear_line(result: Result, fault: str) -> None:
     assert result.returncode == 2
     *rest, last = result.stderr.splitlines()
     assert last.startswith(f"error: {BROKEN[fault]}")
+    assert any(remedy in last for remedy in REMEDIES)
     assert len(rest) <= 1  # torch_npu's own warning that ASCEND_HOME_PATH leads nowhere
 
 

@@ -87,6 +87,13 @@ SUCCEEDS(aclrtStreamWaitEvent)
 SUCCEEDS(aclrtRecordEvent)
 SUCCEEDS(aclrtResetEvent)
 
+/* Nothing is ever recorded: there is no aclmdlRICaptureBegin. */
+int aclmdlRICaptureGetInfo(void *stream, int *status, void **model) {
+    *status = 0;
+    if (model) *model = 0;
+    return 0;
+}
+
 /* Descriptors of the older kernel interface, which nothing is computed with. */
 void *aclCreateDataBuffer() { return 0; }
 void *aclCreateTensorDesc() { return 0; }
