@@ -165,7 +165,7 @@ class Clip:
             )
         images = _read_frames(self.videos[role], indices.tolist())
         return tuple(
-            Frame(int(stamps_ns[i]), "rgb8", memoryview(image).cast("B"), *image.shape[:2])
+            Frame(int(stamps_ns[i]), "rgb8", image.data.cast("B"), *image.shape[:2])
             for i, image in zip(indices, images)
         )
 

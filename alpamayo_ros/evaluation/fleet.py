@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -121,7 +121,8 @@ def process_bag(job: Job, bag: NamedBag, decider: Decider, progress: Progress) -
         content = Clip.load(bag.path).sha256() if clip else bag_sha256(bag.path)
         key = job.key(content, decider.identity)
         try:
-            return load_records(file, key)
+            kept = load_records(file, key)
+            return replace(kept, name=bag.name, path=str(bag.path))  # it may have been moved
         except RecordsError:
             pass
         if clip:

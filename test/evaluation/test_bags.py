@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import sqlite3
 import zlib
 
 import pytest
@@ -185,6 +187,16 @@ def test_a_truncated_file_is_refused_in_one_line(tmp_path, share, storage):
     with pytest.raises(BagError, match="bag") as caught, Bag(path) as bag:
         counts(bag)
     assert "\n" not in str(caught.value)
+
+
+def test_messages_that_are_gone_are_missed(tmp_path):
+    """A database is sound without some of its rows; metadata.yaml knows how many there were."""
+    recipe = Recipe(duration_s=SHORT_S, storage=StoragePlugin.SQLITE3)
+    path = write_drive(tmp_path / "d", recipe)
+    with contextlib.closing(sqlite3.connect(path / "d.db3")) as database, database:
+        database.execute("DELETE FROM messages WHERE id % 9 = 0")
+    with pytest.raises(BagError, match="it holds 80 of 90 messages"), Bag(path) as bag:
+        counts(bag)
 
 
 @pytest.mark.parametrize("indexed", [True, False])

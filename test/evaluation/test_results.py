@@ -103,6 +103,22 @@ def test_a_plan_of_nan_is_counted_and_in_no_figure():
     json.dumps(values, allow_nan=False)
 
 
+def test_the_table_leaves_the_figures_of_such_a_plan_empty(tmp_path):
+    spoiled = record(circle(), 2.0)
+    spoiled.samples[1, 3, 0] = np.nan
+    write_decisions(tmp_path / "d.csv", results(bag_records([spoiled])).scored())
+    with open(tmp_path / "d.csv", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert {row[f"model.{name}.1s"] for name in FIGURES} == {""}
+    assert row["constant_velocity.ade.1s"] != ""
+
+
+def test_plans_that_share_less_than_half_of_their_horizon_are_not_held_against_each_other():
+    for gap_s, count in ((3.2, 2), (3.4, 0)):
+        values = made(bag_records(steady(3, every_s=gap_s)))
+        assert values["inconsistency_m"]["model"]["count"] == count
+
+
 def test_plans_of_one_motion_are_consistent_and_shifted_ones_are_not():
     whole = made(bag_records(steady()))["inconsistency_m"]["model"]
     assert whole["mean"] == pytest.approx(0, abs=1e-3)  # linear between waypoints of a circle
