@@ -18,7 +18,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import nn
 
-from alpamayo_ros.model.config_file import read_json
+from alpamayo_ros.model.config_section import read_json
 from alpamayo_ros.model.configuration import ModelConfig
 from alpamayo_ros.model.errors import ModelError
 from alpamayo_ros.model.network import Network

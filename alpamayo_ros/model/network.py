@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from alpamayo_ros.devices.operators import Operators
 from alpamayo_ros.devices.tuning import Tuning
 from alpamayo_ros.model.configuration import ActionSpaceConfig, ModelConfig
-from alpamayo_ros.model.expert import ACTION_SIZE, ActionInProjection, Expert
+from alpamayo_ros.model.expert import ACTION_SIZE, ActionInProjection, Expert, FourierFrequencies
 from alpamayo_ros.model.language import DecoderLayer, GatedMLP, LanguageModel, SelfAttention
 from alpamayo_ros.model.layers import Linear
 from alpamayo_ros.model.vision import VisionModel
@@ -101,6 +101,6 @@ def empty_network(config: ModelConfig, operators: Operators) -> Network:
     # The buffers are constants of the configuration: a checkpoint may leave them out.
     network.action_space = ActionScale(config.action_space)
     encoder = network.action_in_proj
-    real = ActionInProjection(config.action_in, 1, operators)
-    encoder.sinus, encoder.timestep_fourier_encoder = real.sinus, real.timestep_fourier_encoder
+    for encoder_of_one in (*encoder.sinus, encoder.timestep_fourier_encoder):
+        encoder_of_one.freqs = FourierFrequencies(config.action_in).freqs
     return network

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from alpamayo_ros.model.config_file import read_json
+from alpamayo_ros.model.config_section import read_json
 from alpamayo_ros.model.configuration import ModelConfig
 from alpamayo_ros.model.errors import ModelError
 
@@ -53,15 +53,16 @@ class TextTokenizer:
             values.update(added_tokens=[], post_processor=None, truncation=None, padding=None)
             plain = Tokenizer.from_str(json.dumps(values))
         except Exception as error:  # the tokenizers library raises bare Exception
-            reason = str(error).splitlines()[0]
+            reason = " ".join(str(error).split())
             raise ModelError(
                 f"{path} is no tokenizer of the tokenizers library: {reason}"
             ) from None
-        largest = max([*plain.get_vocab().values(), *added.values()])
-        if largest >= config.trajectory_first_id:
+        ids = [*plain.get_vocab().values(), *added.values()]
+        low, high = min(ids, default=0), max(ids, default=0)
+        if low < 0 or high >= config.trajectory_first_id:
             raise ModelError(
-                f"{path} holds ids up to {largest}, but the checkpoint's trajectory tokens begin "
-                f"at {config.trajectory_first_id}: it is another tokenizer"
+                f"{path} holds ids from {low} to {high}, but the checkpoint's trajectory tokens "
+                f"begin at {config.trajectory_first_id}: it is another tokenizer"
             )
         return cls(plain, added, config)
 
