@@ -9,15 +9,16 @@ from typing import Any
 
 import jinja2
 import numpy as np
+from markupsafe import Markup
 
 from alpamayo_ros.demo.report import picture_uri
 from alpamayo_ros.demo.summary import UNTRAINED, write_text
 from alpamayo_ros.evaluation import charts
-from alpamayo_ros.evaluation.compare import Comparison
+from alpamayo_ros.evaluation.compare import Comparison, Difference
 from alpamayo_ros.evaluation.metrics import HORIZONS_S
 from alpamayo_ros.evaluation.moments import make_moments, worst
 from alpamayo_ros.evaluation.results import Results
-from alpamayo_ros.evaluation.scores import MODEL, SUBJECTS, Scored
+from alpamayo_ros.evaluation.scores import FIGURES, MODEL, SUBJECTS, Scored
 from alpamayo_ros.types import STEP_S
 
 UNTRAINED_ID = "demo-untrained"
@@ -29,8 +30,8 @@ class Line:
     """One subject's row in a table of a figure, by horizon."""
 
     label: str
-    cells: tuple[str, ...]
-    best: tuple[bool, ...]  # whether it is the least of the table's column
+    cells: tuple[Mapping[str, Any], ...]  # estimates
+    best: tuple[bool, ...]  # whether it is the least of the column's single plans
 
 
 @dataclass(frozen=True)
@@ -38,18 +39,19 @@ class Table:
     """One figure of all subjects."""
 
     title: str
+    digits: int
     lines: tuple[Line, ...]
 
 
-# Title, and the figures that the model's rows show; baselines have one plan, so only the first.
+# Title, digits, and the figures that the model's rows show; baselines have one plan, so the first.
 TABLES = (
-    ("Average displacement (ADE), m", ("ade", "min_ade")),
-    ("Displacement at the horizon (FDE), m", ("fde", "min_fde")),
-    ("Misses: farther than 2 m off at the horizon", ("miss", "min_miss")),
-    ("Along the driven heading, mean, m", ("longitudinal",)),
-    ("Across the driven heading, mean, m", ("lateral",)),
-    ("Heading, mean, rad", ("heading",)),
-    ("Speed, mean, m/s", ("speed",)),
+    ("Average displacement (ADE), m", 2, ("ade", "min_ade")),
+    ("Displacement at the horizon (FDE), m", 2, ("fde", "min_fde")),
+    ("Misses: farther than 2 m off at the horizon, share", 2, ("miss", "min_miss")),
+    ("Along the driven heading, mean, m", 2, ("longitudinal",)),
+    ("Across the driven heading, mean, m", 2, ("lateral",)),
+    ("Heading, mean, rad", 3, ("heading",)),
+    ("Speed, mean, m/s", 2, ("speed",)),
 )
 
 
@@ -74,6 +76,7 @@ def write_report(
     )
     environment.filters["picture"] = picture_uri
     environment.filters["estimate"] = estimate_text
+    environment.filters["cell"] = estimate_cell
     horizon_s = longest_horizon_s(scored)
     page = environment.get_template("evaluation.html").render(
         document=document,
@@ -90,6 +93,8 @@ def write_report(
         timelines=_timelines(scored, horizon_s),
         moments=make_moments(worst(scored, horizon_s), results.bags, horizon_s),
         comparison=comparison,
+        figure_meanings={name: figure.meaning for name, figure in FIGURES.items()},
+        compared=_compared(comparison) if comparison else {},
         differences=charts.differences(comparison.ade_m, HORIZONS_S[-1]) if comparison else "",
         untrained=UNTRAINED if document["model"]["id"] == UNTRAINED_ID else "",
     )
@@ -113,23 +118,35 @@ def estimate_text(estimate: Mapping[str, Any], digits: int = 2) -> str:
     return f"{text} ({estimate['low']:.{digits}f} to {estimate['high']:.{digits}f})"
 
 
+def estimate_cell(estimate: Mapping[str, Any], digits: int = 2) -> Markup:
+    """The mean, and its interval small below it."""
+    mean, low, high = (estimate[name] for name in ("mean", "low", "high"))
+    if mean is None:
+        return Markup('<small class="interval">not known</small>')
+    if low is None:
+        return Markup(f"{mean:.{digits}f}")
+    interval = f"{low:.{digits}f} to {high:.{digits}f}"
+    return Markup(f'{mean:.{digits}f}<small class="interval">{interval}</small>')
+
+
 def tables(rows: Sequence[Mapping[str, Any]], num_samples: int) -> list[Table]:
     """The tables of the report, from the rows of metrics.json."""
     found = {(row["subject"], row["figure"], row["horizon_s"]): row for row in rows}
     result = []
-    for title, figures in TABLES:
-        keys = [(MODEL, figure, _label(figure, num_samples)) for figure in figures]
-        if num_samples == 1:
-            keys = keys[:1]
+    for title, digits, figures in TABLES:
+        shown = figures if num_samples > 1 else figures[:1]
+        keys = [(MODEL, figure, _label(figure, num_samples)) for figure in shown]
         keys += [(name, figures[0], charts.NAMES[name]) for name in SUBJECTS[1:]]
         picked = [[found[subject, name, h] for h in HORIZONS_S] for subject, name, _ in keys]
         means = np.array([[_number(row["mean"]) for row in line] for line in picked])
+        # The best of several plans is no rival of a single one: nobody knows it beforehand.
+        means[[name != figures[0] for _, name, _ in keys]] = np.nan
         least = means == np.fmin.reduce(means, axis=0)
         lines = (
-            Line(label, tuple(map(estimate_text, line)), tuple(map(bool, best)))
+            Line(label, tuple(line), tuple(map(bool, best)))
             for (_, _, label), line, best in zip(keys, picked, least)
         )
-        result.append(Table(title, tuple(lines)))
+        result.append(Table(title, digits, tuple(lines)))
     return result
 
 
@@ -155,6 +172,12 @@ def _headline(rows: Sequence[Mapping[str, Any]], horizon_s: float) -> dict[str, 
         "baseline": charts.NAMES[best],
         "baseline_ade": at[best, "ade"],
     }
+
+
+def _compared(comparison: Comparison) -> dict[str, list[Difference]]:
+    """Differences by figure, over the horizons."""
+    figures = dict.fromkeys(row.figure for row in comparison.rows)
+    return {name: [row for row in comparison.rows if row.figure == name] for name in figures}
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

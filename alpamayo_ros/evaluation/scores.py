@@ -41,10 +41,10 @@ FIGURES: Mapping[str, Figure] = MappingProxyType(
             Figure("fde", "m", "displacement at the horizon"),
             Figure("min_ade", "m", "average displacement of the best sample (minADE)"),
             Figure("min_fde", "m", "displacement at the horizon of the best sample"),
-            Figure("miss", "share", "displacement at the horizon over 2 m"),
-            Figure("min_miss", "share", "the same of the best sample"),
+            Figure("miss", "share", "misses: over 2 m off at the horizon"),
+            Figure("min_miss", "share", "misses of the best sample"),
             Figure("longitudinal", "m", "mean distance along the driven heading"),
-            Figure("lateral", "m", "mean distance across it"),
+            Figure("lateral", "m", "mean distance across the driven heading"),
             Figure("heading", "rad", "mean absolute heading error"),
             Figure("speed", "m/s", "mean absolute speed error"),
         )

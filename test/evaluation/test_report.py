@@ -15,7 +15,7 @@ import pytest
 
 from alpamayo_ros.evaluation.compare import compare, load_run
 from alpamayo_ros.evaluation.deciders import GivenDecider, Plans
-from alpamayo_ros.evaluation.report import estimate_text, tables, write_report
+from alpamayo_ros.evaluation.report import estimate_cell, estimate_text, tables, write_report
 from alpamayo_ros.evaluation.results import FailedBag, Results, document
 from alpamayo_ros.evaluation.run import RunSettings, evaluate_bag
 
@@ -101,19 +101,31 @@ def test_failed_bags_and_the_comparison_are_on_the_page(page):
     assert "Compared with other" in text
 
 
-def test_the_tables_hold_the_documents_numbers_and_mark_the_least():
+def test_the_tables_hold_the_documents_numbers_and_mark_the_least_of_the_single_plans():
     run = results(bag_records(steady(offset_m=(3.0, 4.0))))
     first, *_ = tables(document(run, run.scored())["figures"], num_samples=2)
-    cells = {line.label: (line.cells, line.best) for line in first.lines}
-    assert cells["model, the driven sample"][0] == ("5.00",) * 4
-    assert cells["model, best of 2 samples"][0] == ("3.00",) * 4
-    assert cells["constant turn rate and velocity"] == (("0.00",) * 4, (True,) * 4)
+    means = {line.label: [cell["mean"] for cell in line.cells] for line in first.lines}
+    assert means["model, the driven sample"] == pytest.approx([5.0] * 4)
+    assert means["model, best of 2 samples"] == pytest.approx([3.0] * 4)
+    best = {line.label for line in first.lines if all(line.best)}
+    assert best == {"constant turn rate and velocity"}
+    near = results(bag_records([replace(r, chosen=1) for r in steady(offset_m=(0.0, 0.0))]))
+    first, *_ = tables(document(near, near.scored())["figures"], num_samples=2)
+    assert not any(any(line.best) for line in first.lines if "best of" in line.label)
 
 
 def test_an_estimate_without_an_interval_or_value_says_so():
-    assert estimate_text({"mean": 1.234, "low": 1.1, "high": 1.4}) == "1.23 (1.10 to 1.40)"
-    assert estimate_text({"mean": 1.234, "low": None, "high": None}) == "1.23"
-    assert estimate_text({"mean": None, "low": None, "high": None}) == "not known"
+    whole = {"mean": 1.234, "low": 1.1, "high": 1.4}
+    alone = {"mean": 1.234, "low": None, "high": None}
+    nothing = {"mean": None, "low": None, "high": None}
+    assert list(map(estimate_text, (whole, alone, nothing))) == [
+        "1.23 (1.10 to 1.40)",
+        "1.23",
+        "not known",
+    ]
+    assert estimate_cell(whole) == '1.23<small class="interval">1.10 to 1.40</small>'
+    assert estimate_cell(alone, 1) == "1.2"
+    assert "not known" in estimate_cell(nothing)
 
 
 def test_a_run_that_ends_before_every_horizon_still_has_a_report(tmp_path):
