@@ -80,8 +80,9 @@ def _pictures(
         if is_clip(path):
             clip = Clip.load(path)
             return {(d.bag, d.record.t0_ns): _cameras_of_clip(clip, d) for d in wanted}
-        cameras = {role: bag.topics[role] for role in CAMERA_ROLES}
-        with Bag(path, TopicChoice(cameras, odometry=bag.topics["odometry"])) as reader:
+        cameras = {role: bag.topics.get(role, "") for role in CAMERA_ROLES}
+        choice = TopicChoice(cameras, odometry=bag.topics.get("odometry", ""))
+        with Bag(path, choice) as reader:
             return {(d.bag, d.record.t0_ns): _cameras(reader, d) for d in wanted}
     except UserError:
         return {}

@@ -9,7 +9,6 @@ from typing import Any
 
 import jinja2
 import numpy as np
-from markupsafe import Markup
 
 from alpamayo_ros.demo.report import picture_uri
 from alpamayo_ros.demo.summary import UNTRAINED, write_text
@@ -76,7 +75,6 @@ def write_report(
     )
     environment.filters["picture"] = picture_uri
     environment.filters["estimate"] = estimate_text
-    environment.filters["cell"] = estimate_cell
     horizon_s = longest_horizon_s(scored)
     page = environment.get_template("evaluation.html").render(
         document=document,
@@ -116,17 +114,6 @@ def estimate_text(estimate: Mapping[str, Any], digits: int = 2) -> str:
     if estimate["low"] is None:
         return text
     return f"{text} ({estimate['low']:.{digits}f} to {estimate['high']:.{digits}f})"
-
-
-def estimate_cell(estimate: Mapping[str, Any], digits: int = 2) -> Markup:
-    """The mean, and its interval small below it."""
-    mean, low, high = (estimate[name] for name in ("mean", "low", "high"))
-    if mean is None:
-        return Markup('<small class="interval">not known</small>')
-    if low is None:
-        return Markup(f"{mean:.{digits}f}")
-    interval = f"{low:.{digits}f} to {high:.{digits}f}"
-    return Markup(f'{mean:.{digits}f}<small class="interval">{interval}</small>')
 
 
 def tables(rows: Sequence[Mapping[str, Any]], num_samples: int) -> list[Table]:

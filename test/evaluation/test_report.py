@@ -15,12 +15,12 @@ import pytest
 
 from alpamayo_ros.evaluation.compare import compare, load_run
 from alpamayo_ros.evaluation.deciders import GivenDecider, Plans
-from alpamayo_ros.evaluation.report import estimate_cell, estimate_text, tables, write_report
+from alpamayo_ros.evaluation.report import estimate_text, tables, write_report
 from alpamayo_ros.evaluation.results import FailedBag, Results, document
 from alpamayo_ros.evaluation.run import RunSettings, evaluate_bag
 
 from .drives import START_NS, Recipe, circle, future, write_drive
-from .runs import NO_ORIGIN, bag_records, folder_of_run, results, steady
+from .runs import NO_ORIGIN, bag_records, folder_of_run, record, results, steady
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 
@@ -123,9 +123,25 @@ def test_an_estimate_without_an_interval_or_value_says_so():
         "1.23",
         "not known",
     ]
-    assert estimate_cell(whole) == '1.23<small class="interval">1.10 to 1.40</small>'
-    assert estimate_cell(alone, 1) == "1.2"
-    assert "not known" in estimate_cell(nothing)
+
+
+def test_an_interval_stands_below_its_mean(tmp_path):
+    records = [record(circle(), 1.5 + k, (0.0, 0.1 * (k % 7))) for k in range(90)]
+    run = results(bag_records(records))
+    scored = run.scored()
+    values = document(run, scored)
+    write_report(tmp_path / "r.html", run, scored, values)
+    (row,) = [
+        r
+        for r in values["figures"]
+        if (r["subject"], r["figure"], r["horizon_s"]) == ("model", "ade", 6.4)
+    ]
+    mean, low, high = (f"{row[name]:.2f}" for name in ("mean", "low", "high"))
+    cell = f'{mean}<small class="interval">{low} to {high}</small>'
+    assert low < mean < high
+    page = (tmp_path / "r.html").read_text()
+    assert page.count(cell) >= 2  # in the head and in the table
+    assert page.count("The bag is no longer where it was") == 10
 
 
 def test_a_run_that_ends_before_every_horizon_still_has_a_report(tmp_path):
