@@ -30,6 +30,7 @@ CAMERA_ROLES = tuple(CAMERA_IDS)
 REFERENCE_ROLE = "front_wide"  # its stamps are the candidates for t0
 
 SNAPSHOT_SCHEMA = 1
+MAX_HISTORY_M = 1e4  # from the ego: no vehicle comes farther in 1.5 s
 EXACT = 1e-6  # the last pose of a history is zero and identity, but for rounding
 ORTHOGONAL = 1e-3  # of rotations that went through float32
 
@@ -124,11 +125,17 @@ class Snapshot:
         xyz, rot = self.ego_history_xyz, self.ego_history_rot
         if not (np.isfinite(xyz).all() and np.isfinite(rot).all()):
             raise InvalidSnapshotError("the ego history holds numbers that are not finite")
+        if np.abs(xyz).max() > MAX_HISTORY_M:
+            raise InvalidSnapshotError(
+                f"the ego history reaches {np.abs(xyz).max():.3g} m from the ego, at most "
+                f"{MAX_HISTORY_M:g} m are allowed"
+            )
         if np.abs(xyz[-1]).max() > EXACT or np.abs(rot[-1] - np.eye(3)).max() > EXACT:
             raise InvalidSnapshotError(
                 "the ego history must be seen from its last pose, whose row is zero and identity"
             )
-        if np.abs(rot @ rot.transpose(0, 2, 1) - np.eye(3)).max() > ORTHOGONAL:
+        small = np.clip(rot, -2, 2)  # huge numbers are no rotation either, and would overflow
+        if np.abs(small @ small.transpose(0, 2, 1) - np.eye(3)).max() > ORTHOGONAL:
             raise InvalidSnapshotError("ego_history_rot holds matrices that are no rotations")
 
     def images(self) -> np.ndarray:
@@ -196,7 +203,7 @@ class Snapshot:
             return cls._from_arrays(arrays)
         except KeyError as error:
             raise InvalidSnapshotError(f"snapshot {path} lacks {error.args[0]}") from None
-        except (InvalidSnapshotError, ValueError, TypeError) as error:
+        except (InvalidSnapshotError, ValueError, TypeError, OverflowError) as error:
             raise InvalidSnapshotError(f"snapshot {path}: {error}") from None
 
     @classmethod
@@ -204,7 +211,7 @@ class Snapshot:
         schema = int(arrays.get("schema", SNAPSHOT_SCHEMA))
         if schema != SNAPSHOT_SCHEMA:
             raise InvalidSnapshotError(f"schema {schema} is not known, only {SNAPSHOT_SCHEMA}")
-        camera_ids = tuple(int(i) for i in arrays["camera_ids"])
+        camera_ids = tuple(int(i) for i in _integers("camera_ids", arrays["camera_ids"]))
         if "frames" in arrays:
             frames = tuple(arrays["frames"])
         else:
@@ -216,10 +223,10 @@ class Snapshot:
         return cls(
             frames=frames,
             camera_ids=camera_ids,
-            frame_stamps_ns=_integers(arrays["frame_stamps_ns"]),
-            t0_ns=int(arrays["t0_ns"]),
-            ego_history_xyz=arrays["ego_history_xyz"].astype(np.float64),
-            ego_history_rot=arrays["ego_history_rot"].astype(np.float64),
+            frame_stamps_ns=_integers("frame_stamps_ns", arrays["frame_stamps_ns"]),
+            t0_ns=_integers("t0_ns", arrays["t0_ns"]).item(),
+            ego_history_xyz=_reals("ego_history_xyz", arrays["ego_history_xyz"]),
+            ego_history_rot=_reals("ego_history_rot", arrays["ego_history_rot"]),
             t0_position=arrays.get("t0_position"),
             t0_quaternion=arrays.get("t0_quaternion"),
             frame_id=text("frame_id"),
@@ -228,11 +235,19 @@ class Snapshot:
         )
 
 
-def _integers(stamps_ns: np.ndarray) -> np.ndarray:
-    """Stamps as int64; float64 has lost the last 256 ns of them already."""
-    if not np.issubdtype(stamps_ns.dtype, np.integer):
-        raise InvalidSnapshotError(f"stamps must be whole nanoseconds, got {stamps_ns.dtype}")
-    return stamps_ns.astype(np.int64)
+def _integers(name: str, values: np.ndarray) -> np.ndarray:
+    """Whole numbers as int64; of stamps float64 has lost the last 256 ns already."""
+    if values.dtype.kind not in "iu":
+        raise InvalidSnapshotError(f"{name} must be whole numbers, got {values.dtype}")
+    return values.astype(np.int64)
+
+
+def _reals(name: str, values: np.ndarray) -> np.ndarray:
+    """Real numbers as float64; what is too large for it becomes infinite."""
+    if values.dtype.kind not in "fiu":
+        raise InvalidSnapshotError(f"{name} must be real numbers, got {values.dtype}")
+    with np.errstate(over="ignore"):
+        return values.astype(np.float64)
 
 
 @dataclass(frozen=True)

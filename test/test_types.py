@@ -78,6 +78,11 @@ XYZ, ROT = SNAPSHOT.ego_history_xyz, SNAPSHOT.ego_history_rot
         ({"camera_ids": (1, 0, 2, 6)}, "camera_ids must rise"),
         ({"frames": (np.zeros((4, 8, 8, 4), np.uint8),) * 4}, "frames of camera 0 must be uint8"),
         ({"frame_stamps_ns": np.zeros((4, 4))}, "frame_stamps_ns must be int64"),
+        ({"ego_history_xyz": np.full((16, 3), 1e308)}, "reaches 1e+308 m from the ego, at most"),
+        (
+            {"ego_history_rot": moved(ROT, (0, 0), 1e308)},
+            "ego_history_rot holds matrices that are no rotations",
+        ),
     ],
 )
 def test_what_is_no_snapshot_is_refused_by_name(change, words):
@@ -92,7 +97,14 @@ def test_what_is_no_snapshot_is_refused_by_name(change, words):
         ({"frames": None}, "lacks frames_0"),
         ({"t0_ns": None}, "lacks t0_ns"),
         ({"schema": np.int64(2)}, "schema 2 is not known"),
-        ({"frame_stamps_ns": np.zeros((4, 4))}, "whole nanoseconds, got float64"),
+        ({"frame_stamps_ns": np.zeros((4, 4))}, "frame_stamps_ns must be whole numbers, got float"),
+        ({"t0_ns": np.float64(np.inf)}, "t0_ns must be whole numbers, got float64"),
+        ({"t0_ns": np.zeros(2, np.int64)}, "can only convert an array of size 1"),
+        ({"camera_ids": np.array(["0", "1", "2", "6"])}, "camera_ids must be whole numbers"),
+        ({"ego_history_xyz": np.zeros((16, 3), complex)}, "must be real numbers, got complex128"),
+        ({"ego_history_rot": np.zeros((16, 3, 3), "U4")}, "must be real numbers, got <U4"),
+        ({"ego_history_xyz": np.full((16, 3), np.longdouble("1e4000"))}, "that are not finite"),
+        ({"schema": np.float64(np.inf)}, "cannot convert float infinity"),
     ],
 )
 def test_a_file_that_lacks_something_says_so(tmp_path, change, words):

@@ -19,7 +19,7 @@ from alpamayo_ros.cli.common import (
     say,
     write_json,
 )
-from alpamayo_ros.cli.inference import _load, _snapshot, add_source_options
+from alpamayo_ros.cli.inference import add_source_options, load_named_model, load_snapshot
 from alpamayo_ros.types import Plan, Snapshot
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ def _main(argv: Sequence[str] | None) -> int:
     check_output(options.output)
     if options.warmup < 0 or options.runs < 1:
         raise UsageError("--warmup must be >= 0 and --runs >= 1")
-    snapshot = _snapshot(options.snapshot, options.seed)
-    model = _load(options)
+    snapshot = load_snapshot(options.snapshot, options.seed)
+    model = load_named_model(options, options.num_samples, options.max_new_tokens)
     timings, plan = _timed_plans(model, snapshot, options)
     values = _values(model, snapshot, timings, plan, options.warmup)
     _print_table(values)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from alpamayo_ros import __version__
 from alpamayo_ros.devices.device import prepare_environment
 from alpamayo_ros.types import UserError
 
@@ -29,7 +30,11 @@ class UsageError(UserError):
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line."""
+    """An argument parser whose errors are one line, and that knows --version."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
 
     def error(self, message: str) -> NoReturn:
         """End with exit code 2 and the message."""
@@ -42,25 +47,43 @@ def run(command: Callable[[Sequence[str] | None], int], argv: Sequence[str] | No
     # As Ctrl-C does: leave every block on the way out, so that no process is left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
     try:
-        code = command(argv)
-        sys.stdout.flush()
-        return code
+        try:
+            return command(argv)
+        finally:
+            _flush_output()
     except BrokenPipeError:
-        # Whoever read has seen enough; what is left must not fail again when Python ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return CLOSED_PIPE
+        return CLOSED_PIPE  # whoever read has seen enough
     except (UserError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print("error:", " ".join(str(error).splitlines()), file=sys.stderr)
         return USAGE_ERROR
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def _flush_output() -> None:
+    """Write out what was printed, while it can still be said that this failed.
+
+    Raises:
+        BrokenPipeError: whoever read has gone.
+        UsageError: it cannot be written, to a full disk for example.
+    """
+    if sys.stdout is None:  # closed from the start
+        return
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # What is left must not fail again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise UsageError(f"standard output cannot be written: {error.strerror}") from None
 
 
 def check_output(output: str | None) -> None:
     """Refuse a file that `write_json` could not write, before the work that fills it.
 
     Raises:
-        UsageError: there is no such folder, or the name is a folder's.
+        UsageError: there is no such folder, it is write-protected, or the name is a folder's.
     """
     if output is None:
         return
@@ -68,6 +91,9 @@ def check_output(output: str | None) -> None:
         raise UsageError(f"--output {output} cannot be written: it is a folder; name a file")
     if not Path(output).parent.is_dir():
         raise UsageError(f"--output {output} cannot be written: there is no such folder")
+    target = Path(output) if Path(output).exists() else Path(output).parent
+    if not os.access(target, os.W_OK):
+        raise UsageError(f"--output {output} cannot be written: {target} is write-protected")
 
 
 def write_json(values: dict[str, Any], output: str | None) -> None:
@@ -76,16 +102,21 @@ def write_json(values: dict[str, Any], output: str | None) -> None:
     Numbers that are not finite, which JSON does not know, become null.
 
     Raises:
-        UsageError: the file cannot be written.
+        UsageError: the file cannot be written, or standard output is closed.
     """
     text = json.dumps(_finite(values), allow_nan=False) + "\n"
-    if output is None:
-        sys.stdout.write(text)
-        return
     try:
-        Path(output).write_text(text, encoding="utf-8")
+        if output is not None:
+            Path(output).write_text(text, encoding="utf-8")
+        elif sys.stdout is not None:
+            sys.stdout.write(text)
+        else:
+            raise UsageError("standard output is closed: name a file with --output")
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        raise UsageError(f"--output {output} cannot be written: {error.strerror}") from None
+        where = "standard output" if output is None else f"--output {output}"
+        raise UsageError(f"{where} cannot be written: {error.strerror}") from None
 
 
 def _finite(value: Any) -> Any:

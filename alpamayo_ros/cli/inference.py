@@ -81,18 +81,25 @@ def _main(argv: Sequence[str] | None) -> int:
     check_output(options.output)
     if options.greedy and (options.temperature, options.top_p) != (None, None):
         raise UsageError("--greedy does not sample: leave out --temperature and --top-p")
+    from alpamayo_ros.model.samples import MAX_NEW_TOKENS, require_choices
+
     noise, tokens = _array("--noise", options.noise), _array("--tokens", options.tokens)
-    snapshot = _snapshot(options.snapshot, options.seed)
-    model = _load(options)
+    choices = {
+        "num_samples": _num_samples(options.num_samples, noise, tokens),
+        "seed": options.seed,
+        "temperature": 0.6 if options.temperature is None else options.temperature,
+        "top_p": 0.98 if options.top_p is None else options.top_p,
+        "max_new_tokens": options.max_new_tokens,
+    }
+    require_choices(**choices)  # before a checkpoint of 22 GB is loaded
+    snapshot = load_snapshot(options.snapshot, options.seed)
+    longest = options.max_new_tokens if tokens is None else min(tokens.shape[1], MAX_NEW_TOKENS)
+    model = load_named_model(options, choices["num_samples"], longest)
     say(f"planning with {model.model_id} on {model.device} in {model.dtype}")
     plan = model.plan(
         snapshot,
-        num_samples=_num_samples(options.num_samples, noise, tokens),
-        seed=options.seed,
+        **choices,
         greedy=options.greedy,
-        temperature=0.6 if options.temperature is None else options.temperature,
-        top_p=0.98 if options.top_p is None else options.top_p,
-        max_new_tokens=options.max_new_tokens,
         noise=noise,
         tokens=tokens,
         navigation_text=options.navigation or snapshot.navigation_text or None,
@@ -121,27 +128,34 @@ def as_json(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _snapshot(name: str, seed: int) -> Snapshot:
+def load_snapshot(name: str, seed: int) -> Snapshot:
+    """The snapshot of a file, or one made from the seed where the name is "demo"."""
     if name != DEMO:
         return Snapshot.load(name)
     from alpamayo_ros.sensing.fake import fake_snapshot
 
-    return fake_snapshot(_whole("--seed", seed))
+    if seed < 0:
+        raise UsageError(f"--seed must be >= 0, got {seed}")
+    return fake_snapshot(seed)
 
 
-def _load(options: argparse.Namespace) -> AlpamayoR1:
-    from alpamayo_ros.demo.small_model import load_demo_model
-    from alpamayo_ros.devices.device import resolve_device
-    from alpamayo_ros.model import AlpamayoR1
+def load_named_model(
+    options: argparse.Namespace, num_samples: int, max_new_tokens: int
+) -> AlpamayoR1:
+    """The model that `add_source_options` names, where there is room for plans of this kind."""
+    from alpamayo_ros.planning.planner import PlannerSettings, load_model
 
-    device = resolve_device(options.device)
-    dtype = options.dtype or ("float32" if device == "cpu" else "bfloat16")
-    tuning = Tuning(options.patch_embedding, options.graph_capture, options.weight_format)
-    tuning.check(device)
+    if not options.model:
+        raise UsageError(f'--model is empty: give the folder of a checkpoint, or "{DEMO}"')
     say(f"loading {options.model}")
-    if options.model == DEMO:
-        return load_demo_model(device, dtype, tuning)
-    return AlpamayoR1.from_pretrained(options.model, options.tokenizer, device, dtype, tuning)
+    return load_model(
+        options.model,
+        options.tokenizer or "",
+        options.device,
+        options.dtype or "auto",
+        PlannerSettings(num_samples=num_samples, max_new_tokens=max_new_tokens),
+        Tuning(options.patch_embedding, options.graph_capture, options.weight_format),
+    )
 
 
 def _array(option: str, path: str | None) -> np.ndarray | None:
@@ -151,8 +165,8 @@ def _array(option: str, path: str | None) -> np.ndarray | None:
         loaded = np.load(path, allow_pickle=False)
     except FileNotFoundError:
         raise UsageError(f"{option} {path}: there is no such file") from None
-    except (OSError, ValueError, EOFError) as error:
-        reason = str(error).splitlines()[0]
+    except Exception as error:  # numpy raises a dozen kinds on damage, MemoryError among them
+        reason = str(error) or type(error).__name__
         raise UsageError(f"{option} {path} is no .npy file: {reason}") from None
     if not isinstance(loaded, np.ndarray) or loaded.ndim < 2:
         raise UsageError(f"{option} {path} must hold one array, its first axis the samples")
@@ -162,9 +176,3 @@ def _array(option: str, path: str | None) -> np.ndarray | None:
 def _num_samples(given: int | None, *arrays: np.ndarray | None) -> int:
     lengths = [len(array) for array in arrays if array is not None]
     return given if given is not None else (lengths or [1])[0]
-
-
-def _whole(option: str, value: int) -> int:
-    if value < 0:
-        raise UsageError(f"{option} must be >= 0, got {value}")
-    return value

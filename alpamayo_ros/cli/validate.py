@@ -83,10 +83,11 @@ def _main(argv: Sequence[str] | None) -> int:
 def compare(reference: Result, candidate: Result, atol: float, rtol: float) -> Comparison:
     """Compare waypoints number by number; yaw modulo 2 pi, so that -pi is pi."""
     expected = reference.waypoints
-    error = np.abs(candidate.waypoints - expected)
-    error[:, 2] = np.abs(np.mod(error[:, 2] + np.pi, 2 * np.pi) - np.pi)
+    with np.errstate(invalid="ignore", over="ignore"):  # such numbers are left out, and said
+        error = np.abs(candidate.waypoints - expected)
+        error[:, 2] = np.abs(np.mod(error[:, 2] + np.pi, 2 * np.pi) - np.pi)
+        relative = (error / np.where(expected == 0, np.nan, np.abs(expected)))[expected != 0]
     known = error[np.isfinite(error)]
-    relative = (error / np.where(expected == 0, np.nan, np.abs(expected)))[expected != 0]
     relative = relative[np.isfinite(relative)]
     finite = len(known) == expected.size
     return Comparison(
@@ -109,14 +110,14 @@ def read_result(path: str) -> Result:
         values = json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UsageError(f"{path}: there is no such file") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read as JSON: {error}") from None
     try:
         waypoints = np.array(values["waypoints"], np.float64)  # null becomes nan
         result = Result(
             path, str(values["run_id"]), str(values["device"]), waypoints, values["token_ids"]
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         raise UsageError(f"{path} is no result of alpamayo_inference: {reason}") from None
     if waypoints.shape != (WAYPOINTS, 3):

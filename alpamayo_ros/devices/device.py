@@ -65,6 +65,8 @@ def resolve_device(name: str) -> str:
         raise DeviceError(f"device {name!r} is not known; use auto, cpu, cuda:0 or npu:0")
     kind, index = match.group(1), int(match.group(2) or 0)
     if kind == "cpu":
+        if index:
+            raise DeviceError(f"device {text}: there is only one CPU; use cpu")
         return "cpu"
     count = _count(kind)
     if index >= count:

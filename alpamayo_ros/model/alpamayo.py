@@ -35,12 +35,9 @@ from alpamayo_ros.model.memory import cache_bytes, weight_bytes
 from alpamayo_ros.model.network import Network, empty_network
 from alpamayo_ros.model.prompt import CAMERA_LABELS, CameraLayout, PromptBuilder
 from alpamayo_ros.model.rollout import Reasoning, Rollout
-from alpamayo_ros.model.samples import checked_noise, checked_tokens, medoid
+from alpamayo_ros.model.samples import checked_noise, checked_tokens, medoid, require_choices
 from alpamayo_ros.model.tokenizer import TextTokenizer, tokenizer_folder
 from alpamayo_ros.types import CAMERA_IDS, Plan, Snapshot
-
-MAX_SAMPLES = 64
-MAX_NEW_TOKENS = 4096
 
 
 @dataclass(frozen=True)
@@ -191,7 +188,7 @@ class AlpamayoR1:
             num_samples: trajectories drawn; the medoid is chosen.
             seed: with the snapshot's t0 it fixes all chance.
             greedy: take the most probable token instead of sampling it.
-            temperature: of the sampling, above 0.
+            temperature: of the sampling, 0.01 to 100.
             top_p: mass of the most probable tokens that are sampled from, in (0, 1].
             max_new_tokens: reasoning that is longer is closed and flagged.
             noise: float32 (S, 64, 2) in place of the flow's noise.
@@ -331,10 +328,7 @@ class AlpamayoR1:
         tokens: np.ndarray | None,
     ) -> _Choices:
         """Check the arguments of `plan` and draw its random numbers."""
-        if not 1 <= num_samples <= MAX_SAMPLES:
-            raise ModelError(f"num_samples must be 1 to {MAX_SAMPLES}, got {num_samples}")
-        if not 1 <= max_new_tokens <= MAX_NEW_TOKENS:
-            raise ModelError(f"max_new_tokens must be 1 to {MAX_NEW_TOKENS}, got {max_new_tokens}")
+        require_choices(num_samples, max_new_tokens, seed, temperature, top_p)
         waypoints = self.config.action_space.waypoints
         chance = sampling.draw_chance(seed, snapshot.t0_ns, num_samples, max_new_tokens, waypoints)
         if tokens is not None:

@@ -80,18 +80,18 @@ class PromptBuilder:
         """The prompt for four frames of each camera, with placeholders for the history.
 
         Raises:
-            ModelError: the navigation text is too long.
+            ModelError: the navigation text is too long, or no text.
         """
-        _require_short("navigation text", navigation)
+        _require_text("navigation text", navigation)
         return self._routed(tuple(cameras), navigation)
 
     def question(self, cameras: Sequence[CameraLayout], text: str) -> Prompt:
         """Version 1.5's prompt for a question about the images; it holds no history.
 
         Raises:
-            ModelError: the question is too long.
+            ModelError: the question is too long, or no text.
         """
-        _require_short("question", text)
+        _require_text("question", text)
         ids = [
             *self._opening(tuple(cameras)),
             *self._pieces("<|question_start|>", (text,), "<|question_end|>"),
@@ -167,11 +167,13 @@ class PromptBuilder:
         )
 
 
-def _require_short(name: str, text: str) -> None:
+def _require_text(name: str, text: str) -> None:
     if len(text) > MAX_TEXT_CHARACTERS:
         raise ModelError(
             f"the {name} has {len(text)} characters, at most {MAX_TEXT_CHARACTERS} are allowed"
         )
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ModelError(f"the {name} holds bytes that are no UTF-8: {text!a}")
 
 
 def multimodal_positions(

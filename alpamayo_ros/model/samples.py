@@ -5,7 +5,29 @@ from __future__ import annotations
 import numpy as np
 
 from alpamayo_ros.model.errors import ModelError
-from alpamayo_ros.model.sampling import NO_MORE
+from alpamayo_ros.model.sampling import NO_MORE, require_sampling
+
+MAX_SAMPLES = 64
+MAX_NEW_TOKENS = 4096
+
+
+def require_choices(
+    num_samples: int, max_new_tokens: int, seed: int, temperature: float, top_p: float
+) -> None:
+    """Refuse arguments of a decision that no model takes.
+
+    Raises:
+        ModelError: one is out of range; one line.
+    """
+    for name, value, most in (
+        ("num_samples", num_samples, MAX_SAMPLES),
+        ("max_new_tokens", max_new_tokens, MAX_NEW_TOKENS),
+    ):
+        if not 1 <= value <= most:
+            raise ModelError(f"{name} must be 1 to {most}, got {value}")
+    if seed < 0:
+        raise ModelError(f"seed must be >= 0, got {seed}")
+    require_sampling(temperature, top_p)
 
 
 def medoid(xy_m: np.ndarray) -> tuple[int, float]:
@@ -47,10 +69,11 @@ def checked_tokens(tokens: np.ndarray, num_samples: int, vocab_size: int) -> np.
         ModelError: it has another shape, or numbers that are no tokens.
     """
     tokens = np.asarray(tokens)
-    if tokens.ndim != 2 or tokens.shape[0] != num_samples or tokens.shape[1] == 0:
+    fits = tokens.ndim == 2 and tokens.shape[0] == num_samples
+    if not fits or not 1 <= tokens.shape[1] <= MAX_NEW_TOKENS:
         raise ModelError(
-            f"tokens must be of shape ({num_samples}, n) for {num_samples} samples, got "
-            f"{tokens.shape}"
+            f"tokens must be of shape ({num_samples}, n) for {num_samples} samples with n from 1 "
+            f"to {MAX_NEW_TOKENS}, got {tokens.shape}"
         )
     padded = tokens == NO_MORE
     if tokens.dtype.kind not in "iu" or not ((tokens >= 0) & (tokens < vocab_size) | padded).all():

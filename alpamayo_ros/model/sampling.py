@@ -16,7 +16,8 @@ from torch import Tensor
 
 from alpamayo_ros.model.errors import ModelError
 
-MAX_TEMPERATURE = 100.0
+# Colder than this, logits leave float32; take the most probable token then.
+MIN_TEMPERATURE, MAX_TEMPERATURE = 0.01, 100.0
 CANDIDATES = 1024  # of the vocabulary; the rare token beyond them is found the slow way
 
 NO_MORE = -1  # in the place of a token: the sample's reasoning has ended
@@ -63,6 +64,21 @@ def forced(tokens: np.ndarray) -> Choose:
     return choose
 
 
+def require_sampling(temperature: float, top_p: float) -> None:
+    """Refuse a way of sampling that is none.
+
+    Raises:
+        ModelError: temperature or top_p is out of range.
+    """
+    if not MIN_TEMPERATURE <= temperature <= MAX_TEMPERATURE:
+        raise ModelError(
+            f"temperature must be {MIN_TEMPERATURE} to {MAX_TEMPERATURE:g}, got {temperature}; "
+            "greedy takes the most probable token"
+        )
+    if not 0 < top_p <= 1:
+        raise ModelError(f"top_p must be in (0, 1], got {top_p}")
+
+
 def nucleus(uniforms: np.ndarray, temperature: float, top_p: float) -> Choose:
     """Sampling from the smallest set of largest probabilities with mass >= top_p.
 
@@ -72,10 +88,7 @@ def nucleus(uniforms: np.ndarray, temperature: float, top_p: float) -> Choose:
     Raises:
         ModelError: temperature or top_p is out of range.
     """
-    if not 0 < temperature <= MAX_TEMPERATURE:
-        raise ModelError(f"temperature must be in (0, {MAX_TEMPERATURE:g}], got {temperature}")
-    if not 0 < top_p <= 1:
-        raise ModelError(f"top_p must be in (0, 1], got {top_p}")
+    require_sampling(temperature, top_p)
 
     def choose(step: int, logits: Tensor) -> list[int]:
         scaled = logits / temperature

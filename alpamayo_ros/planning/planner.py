@@ -89,9 +89,14 @@ def load_model(
     tuning.check(device)
     if dtype == "auto":
         dtype = "float32" if device == "cpu" else "bfloat16"
-    if path == DEMO:
-        return load_demo_model(device, dtype, tuning)
     tokenizer = tokenizer_path or None
+    if path == DEMO:
+        if tokenizer:
+            raise ModelError(
+                "the demo model has a tokenizer of its own: leave out model.tokenizer_path "
+                "(--tokenizer)"
+            )
+        return load_demo_model(device, dtype, tuning)
     require_memory(path, tokenizer, device, dtype, settings.num_samples, settings.max_new_tokens)
     return AlpamayoR1.from_pretrained(path, tokenizer, device, dtype, tuning)
 

@@ -95,6 +95,7 @@ class _OneLineParser(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
+    from alpamayo_ros import __version__
     from alpamayo_ros.ros.parameter_table import TABLE
 
     width = max(len(parameter.name) for parameter in TABLE)
@@ -102,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
         f"  {p.name:{width}}  {p.default!r:8}  {p.help}" + (f" [{p.unit}]" if p.unit else "")
         for p in TABLE
     ]
-    return _OneLineParser(
+    parser = _OneLineParser(
         prog="alpamayo_node",
         description="Driving plans from four cameras and odometry with Alpamayo-R1, as a ROS 2 "
         "lifecycle node. Everything is set by ROS arguments, for example\n"
@@ -110,6 +111,8 @@ def _parser() -> argparse.ArgumentParser:
         epilog="parameters, with defaults:\n" + "\n".join(lines),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    return parser
 
 
 if __name__ == "__main__":

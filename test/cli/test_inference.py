@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 
+from alpamayo_ros import __version__
 from alpamayo_ros.cli.common import UsageError, write_json
 from alpamayo_ros.cli.inference import as_json, main
 from alpamayo_ros.demo.small_model import load_demo_model
@@ -145,14 +147,28 @@ def test_inference_py_at_the_root_is_the_same_program() -> None:
     [
         (["--nonsense"], "unrecognized arguments: --nonsense"),
         (["--seed", "x"], "argument --seed: invalid int value: 'x'"),
-        (["--seed", "-1"], "--seed must be >= 0, got -1"),
+        (["--seed", "-1"], "seed must be >= 0, got -1"),
         (["--dtype", "float16"], "argument --dtype: invalid choice: 'float16'"),
         (["--device", "tpu"], "device 'tpu' is not known; use auto, cpu, cuda:0 or npu:0"),
         (["--model", "/no/such"], "model folder /no/such: there is no such folder"),
         (["--snapshot", "/no/such.npz"], "snapshot /no/such.npz: there is no such file"),
         (["--noise", "/no/such.npy"], "--noise /no/such.npy: there is no such file"),
         (["--tokens", __file__], f"--tokens {__file__} is no .npy file"),
-        (["--temperature", "0"], "temperature must be in (0, 100], got 0.0"),
+        (["--temperature", "0"], "temperature must be 0.01 to 100, got 0.0; greedy takes the most"),
+        (["--temperature", "1e-300"], "temperature must be 0.01 to 100, got 1e-300"),
+        (["--temperature", "nan"], "temperature must be 0.01 to 100, got nan"),
+        (["--top-p", "nan"], "top_p must be in (0, 1], got nan"),
+        (["--max-new-tokens", "5000"], "max_new_tokens must be 1 to 4096, got 5000"),
+        (["--seed", "9" * 5000], "argument --seed: invalid int value"),
+        (
+            ["--navigation", "\udcff"],
+            "the navigation text holds bytes that are no UTF-8: '\\udcff'",
+        ),
+        (["--navigation", "x" * 2001], "the navigation text has 2001 characters, at most 2000"),
+        (["--tokenizer", "/no/such"], "the demo model has a tokenizer of its own: leave out"),
+        (["--device", "cpu:7"], "device cpu:7: there is only one CPU; use cpu"),
+        (["--model", ""], '--model is empty: give the folder of a checkpoint, or "demo"'),
+        (["--model", "two\nlines"], "model folder two lines: there is no such folder"),
         (["--greedy", "--top-p", "0.5"], "--greedy does not sample: leave out --temperature and"),
         (["--num-samples", "0"], "num_samples must be 1 to 64, got 0"),
         (["--output", "/no/such/folder/x.json"], "--output /no/such/folder/x.json cannot be"),
@@ -169,6 +185,73 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     assert captured.err.startswith("error: ")
     assert message in captured.err
     assert captured.err.count("\n") == 1
+
+
+def test_a_file_of_arrays_that_does_not_fit_is_one_line(
+    capsys: pytest.CaptureFixture, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "array.npy")
+    header = b"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000000, 64, 2), }"
+    for option, data, message in (
+        ("--tokens", np.zeros((1, 4097), np.int32), "with n from 1 to 4096, got (1, 4097)"),
+        ("--tokens", np.zeros((1, 3)), "tokens must be whole numbers"),
+        ("--noise", np.zeros((0, 64, 2), np.float32), "num_samples must be 1 to 64, got 0"),
+        ("--noise", np.zeros((1, 64, 2), complex), "noise must be finite float32 (1, 64, 2)"),
+        ("--noise", np.array([[{}]], object), f"--noise {path} is no .npy file: "),
+        ("--noise", b"\x93NUMPY\x01\x00\x76\x00" + header.ljust(118), f"--noise {path} is no .npy"),
+    ):
+        if isinstance(data, bytes):
+            Path(path).write_bytes(data)
+        else:
+            np.save(path, data)
+        assert main(["--device", "cpu", option, path]) == 2
+        captured = capsys.readouterr()
+        assert message in captured.err
+        assert captured.err.count("\n") == 1
+
+
+def test_a_wild_snapshot_is_one_line(capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+    path = tmp_path / "wild.npz"
+    fake_snapshot(0, 64, 96).save(path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    arrays["ego_history_xyz"][0] = 1e308
+    np.savez(path, **arrays)
+    assert main(["--device", "cpu", "--snapshot", str(path)]) == 2
+    assert "the ego history reaches 1e+308 m from the ego, at most 10000 m" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "message"),
+    [
+        ("> /dev/full", 2, "error: standard output cannot be written: No space left on device\n"),
+        (">&-", 2, "error: standard output is closed: name a file with --output\n"),
+        ("| true", 141, ""),
+    ],
+)
+def test_output_that_nobody_takes_is_at_most_one_line(
+    redirection: str, code: int, message: str
+) -> None:
+    program = f"{sys.executable} inference.py --device cpu --greedy"
+    result = subprocess.run(
+        ["bash", "-c", f"{program} {redirection}; exit ${{PIPESTATUS[0]}}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert (result.returncode, result.stderr) == (code, message)
+
+
+def test_every_program_knows_its_version(capsys: pytest.CaptureFixture) -> None:
+    programs = (ROOT / "resource" / "executables.txt").read_text().split("\n")
+    for name, target in (line.split(" = ") for line in programs if line):
+        module, _, function = target.partition(":")
+        with pytest.raises(SystemExit) as end:
+            getattr(importlib.import_module(module), function)(["--version"])
+        assert end.value.code == 0
+        assert capsys.readouterr().out == f"{name} {__version__}\n"
 
 
 def test_a_mistake_of_ours_is_not_taken_for_the_users(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,6 +83,15 @@ def test_a_number_that_is_not_finite_never_passes(validate) -> None:
     assert (written["finite"], written["passed"], written["max_abs"]) == (False, False, 0.0)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("number", [float("inf"), -float("inf"), float("nan"), 1e308, -1e308])
+def test_a_wild_number_fails_without_a_warning(validate, number) -> None:
+    def spoil(values: dict) -> None:
+        values["waypoints"][0] = [number] * 3
+
+    assert validate(spoil)[0] == 1
+
+
 def test_other_tokens_are_said_but_do_not_fail(validate) -> None:
     code, written = validate(lambda values: values.update(token_ids=[[5, 8]]))
     assert (code, written["tokens_equal"]) == (0, False)
@@ -122,6 +131,8 @@ def test_one_device_is_compared_with_itself_only_when_that_is_said(
         ({"waypoints": None}, "is no result of alpamayo_inference: it lacks 'waypoints'"),
         ({"run_id": None}, "is no result of alpamayo_inference: it lacks 'run_id'"),
         ({"waypoints": [[1, 2, 3]]}, "waypoints have shape (1, 3), not (64, 3)"),
+        ({"waypoints": [[10**400] * 3] * 64}, "is no result of alpamayo_inference: int too large"),
+        ({"waypoints": [[0.0]] * 63 + [[0.0, 1.0]]}, "is no result of alpamayo_inference: setting"),
         ({"waypoints": "far"}, "is no result of alpamayo_inference: could not convert"),
     ],
 )
@@ -132,7 +143,7 @@ def test_another_file_is_refused(
     assert message in refused(capsys, "--reference", files[0], "--candidate", files[1])
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "3"])
+@pytest.mark.parametrize("content", ["", "{", "[]", "3", "[" * 100_000, "9" * 5000, "\0"])
 def test_a_damaged_file_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture, content: str
 ) -> None:

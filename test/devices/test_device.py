@@ -62,6 +62,11 @@ def test_an_index_beyond_the_last_is_refused(machine) -> None:
         resolve_device("cuda:2")
 
 
+def test_a_second_cpu_is_refused() -> None:
+    with pytest.raises(DeviceError, match="device cpu:7: there is only one CPU; use cpu"):
+        resolve_device("cpu:7")
+
+
 def test_a_gpu_that_is_not_there_is_refused(machine) -> None:
     machine(0, 0)
     with pytest.raises(DeviceError, match="device cuda:0: no CUDA device is found"):
