@@ -25,7 +25,7 @@ from alpamayo_ros.model.action_space import (
     speed_at_t0,
     wrapped,
 )
-from alpamayo_ros.model.checkpoint import load_weights, model_identity
+from alpamayo_ros.model.checkpoint import known_revision, load_weights, model_identity
 from alpamayo_ros.model.config_file import backbone_folder, load_config
 from alpamayo_ros.model.configuration import ModelConfig
 from alpamayo_ros.model.errors import ModelError, PlanCancelled
@@ -131,9 +131,11 @@ class AlpamayoR1:
         text = TextTokenizer.load(
             tokenizer_folder(folder, backbone_folder(folder, named), named), config
         )
+        revision = known_revision(folder, config)
+        hashed = bool(config.content_hash) or not revision
         network = empty_network(config, operators_for(device))
-        load_weights(network, folder, device, weight_type)
-        identity = model_identity(folder, config)
+        digest = load_weights(network, folder, device, weight_type, hashed)
+        identity = model_identity(folder, config, revision, digest)
         return cls(network, config, text, identity, device, weight_type, tuning)
 
     @property

@@ -10,6 +10,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,25 +111,43 @@ def check_tensors(stored: dict[str, StoredTensor], network: nn.Module) -> None:
             )
 
 
-def load_weights(network: Network, folder: Path, device: str, dtype: torch.dtype) -> None:
+def load_weights(
+    network: Network, folder: Path, device: str, dtype: torch.dtype, hashed: bool = False
+) -> str:
     """Give every parameter and buffer of an empty network its value, on the device in the type.
+
+    Returns:
+        With `hashed` the sha256 over the shards, one after the other; else empty. A shard is
+        hashed while it is loaded, so that it comes from the disk once, and the time is that of
+        the slower of both.
 
     Raises:
         ModelError: the folder's weights cannot be read or do not fit; one line.
     """
-    stored = read_headers(shard_paths(folder))
+    shards = shard_paths(folder)
+    stored = read_headers(shards)
     check_tensors(stored, network)
-    by_shard: dict[Path, list[str]] = {}
-    for name, tensor in stored.items():
-        by_shard.setdefault(tensor.shard, []).append(name)
-    for shard, names in by_shard.items():
-        with _open(shard) as file:
-            for name in names:
-                # A copy: the file's pages must not be what the model computes with.
-                value = file.get_tensor(name).to(device, dtype, copy=True)
-                assign(network, name, value)
+    digest = hashlib.sha256()
+    with ThreadPoolExecutor(1, thread_name_prefix="hash") as pool:
+        for shard in shards:
+            hashing = pool.submit(_update, digest, shard) if hashed else None
+            with _open(shard) as file:
+                for name in file.keys():  # noqa: SIM118 - not a mapping
+                    # A copy: the file's pages must not be what the model computes with.
+                    value = file.get_tensor(name).to(device, dtype, copy=True)
+                    assign(network, name, value)
+            if hashing is not None:
+                hashing.result()
     for name, buffer in network.named_buffers():
         assign(network, name, buffer.to(device, dtype))
+    return digest.hexdigest() if hashed else ""
+
+
+def _update(digest: hashlib._Hash, path: Path) -> None:
+    """Feed a file to a digest; hashlib lets other threads run meanwhile."""
+    with open(path, "rb") as file:
+        while block := file.read(HASH_BLOCK_BYTES):
+            digest.update(block)
 
 
 def assign(network: nn.Module, name: str, value: torch.Tensor) -> None:
@@ -141,25 +160,31 @@ def assign(network: nn.Module, name: str, value: torch.Tensor) -> None:
         module._buffers[leaf] = value
 
 
-def model_identity(folder: Path, config: ModelConfig) -> str:
-    """ "NAME@REVISION", with the first 12 digits of the weights' sha256 where no revision is known.
+def known_revision(folder: Path, config: ModelConfig) -> str:
+    """The revision that folder or configuration name, else empty.
 
     Raises:
-        ModelError: the configuration pins a revision or hash and the folder has another one.
+        ModelError: they name two different ones.
     """
     revision = _downloaded_revision(folder)
     if config.revision and revision and config.revision != revision:
         raise ModelError(
             f"{folder} is revision {revision}, but its config.json pins {config.revision}"
         )
-    if config.content_hash:
-        digest = content_hash(shard_paths(folder))
-        if digest != config.content_hash:
-            raise ModelError(
-                f"{folder}: the weights' sha256 is {digest}, config.json pins {config.content_hash}"
-            )
-    known = revision or config.revision
-    return f"{_name(folder)}@{known or content_hash(shard_paths(folder))[:12]}"
+    return revision or config.revision
+
+
+def model_identity(folder: Path, config: ModelConfig, revision: str, digest: str) -> str:
+    """ "NAME@REVISION", with the first 12 digits of the weights' sha256 where no revision is known.
+
+    Raises:
+        ModelError: the configuration pins a hash and the digest is another one.
+    """
+    if config.content_hash and digest != config.content_hash:
+        raise ModelError(
+            f"{folder}: the weights' sha256 is {digest}, config.json pins {config.content_hash}"
+        )
+    return f"{_name(folder)}@{revision or digest[:12]}"
 
 
 def _downloaded_revision(folder: Path) -> str:
@@ -174,16 +199,6 @@ def _name(folder: Path) -> str:
     if repository.startswith("models--"):
         return repository.rpartition("--")[2]
     return folder.resolve().name
-
-
-def content_hash(paths: Iterable[Path]) -> str:
-    """sha256 over files, one after the other."""
-    digest = hashlib.sha256()
-    for path in paths:
-        with open(path, "rb") as file:
-            while block := file.read(HASH_BLOCK_BYTES):
-                digest.update(block)
-    return digest.hexdigest()
 
 
 def stored_bytes(network: nn.Module, dtype: torch.dtype) -> int:

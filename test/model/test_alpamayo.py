@@ -157,8 +157,8 @@ def test_being_asked_without_stopping_changes_nothing(model: AlpamayoR1) -> None
     [
         ({"num_samples": 0}, "num_samples must be 1 to 64, got 0"),
         ({"max_new_tokens": 0}, "max_new_tokens must be 1 to 4096, got 0"),
-        ({"seed": -1}, "seed and t0_ns must be >= 0, got -1"),
-        ({"temperature": 0.0}, "temperature must be in (0, 100], got 0.0"),
+        ({"seed": -1}, "seed must be >= 0, got -1"),
+        ({"temperature": 0.0}, "temperature must be 0.01 to 100, got 0.0"),
         ({"top_p": 2.0}, "top_p must be in (0, 1], got 2.0"),
         ({"noise": np.zeros((2, 64, 2), np.float32)}, "noise must be finite float32 (1, 64, 2)"),
         ({"noise": np.full((1, 64, 2), np.nan)}, "noise must be finite float32 (1, 64, 2)"),

@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 from alpamayo_ros.demo.small_model import FOLDER as SMALL
-from alpamayo_ros.model import AlpamayoR1, ModelError
-from alpamayo_ros.model.checkpoint import model_identity, shard_paths
-from alpamayo_ros.model.config_file import load_config
+from alpamayo_ros.model import AlpamayoR1, ModelError, checkpoint
 from alpamayo_ros.model.recipe import write_recipe_checkpoint
 
 BUFFER = "action_space.accel_std"
@@ -193,8 +191,28 @@ def test_an_unknown_device_or_type_is_refused(whole: Path) -> None:
 
 def test_the_identity_is_the_content_where_no_revision_is_known(whole: Path) -> None:
     digest = hashlib.sha256((whole / "model.safetensors").read_bytes()).hexdigest()
-    assert model_identity(whole, load_config(whole)) == f"whole@{digest[:12]}"
-    assert len(shard_paths(whole)) == 1
+    assert load(whole).model_id == f"whole@{digest[:12]}"
+
+
+def test_the_content_of_shards_is_that_of_the_files_in_order_of_name(
+    whole: Path, folder: Path
+) -> None:
+    save(folder, tensors(whole), shards=3)
+    digest = hashlib.sha256(b"".join(p.read_bytes() for p in sorted(folder.glob("*.safetensors"))))
+    assert load(folder).model_id == f"{folder.name}@{digest.hexdigest()[:12]}"
+
+
+def test_weights_are_hashed_only_where_their_content_is_the_identity(
+    whole: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(folder, tensors(whole))
+    hashed: list[str] = []
+    monkeypatch.setattr(checkpoint, "_update", lambda digest, path: hashed.append(path.name))
+    load(folder)
+    assert hashed == ["model.safetensors"]
+    pin(folder, _commit_hash="b" * 40)
+    assert load(folder).model_id == f"{folder.name}@{'b' * 40}"
+    assert hashed == ["model.safetensors"]
 
 
 def snapshot_of(folder: Path, cache: Path, revision: str) -> Path:
@@ -208,10 +226,10 @@ def test_the_identity_is_the_revision_of_a_downloaded_snapshot(whole: Path, tmp_
     revision = "dd4a24cacefc9a6477a6dfc7354de2443401409d"
     snapshot = snapshot_of(whole, tmp_path, revision)
     expected = f"Alpamayo-R1-10B@{revision}"
-    assert model_identity(snapshot, load_config(snapshot)) == expected
+    assert load(snapshot).model_id == expected
     alias = tmp_path / "model_local"
     alias.symlink_to(snapshot)
-    assert model_identity(alias, load_config(alias)) == expected
+    assert load(alias).model_id == expected
 
 
 def test_a_pinned_content_is_verified(whole: Path, folder: Path) -> None:
@@ -227,7 +245,7 @@ def test_a_pinned_revision_is_verified(whole: Path, tmp_path: Path) -> None:
     snapshot = snapshot_of(whole, tmp_path, "a" * 40)
     pin(snapshot, _commit_hash="b" * 40)
     with pytest.raises(ModelError, match=f"is revision {'a' * 40}, but its config.json pins bbb"):
-        model_identity(snapshot, load_config(snapshot))
+        load(snapshot)
 
 
 def pin(folder: Path, **values: str) -> None:

@@ -173,7 +173,9 @@ def test_a_tokenizer_larger_than_the_checkpoint_allows_is_refused() -> None:
     values = json.loads((SMALL / "config.json").read_text())
     values |= {"traj_token_start_idx": 639, "vocab_size": 1691}
     backbone = json.loads((SMALL / "backbone" / "config.json").read_text())
-    with pytest.raises(ModelError, match="ids from 0 to 639, but the checkpoint's trajectory tokens"):
+    with pytest.raises(
+        ModelError, match="ids from 0 to 639, but the checkpoint's trajectory tokens"
+    ):
         TextTokenizer.load(SMALL, parse_config(values, backbone))
 
 
