@@ -184,6 +184,13 @@ class Sampler:
             refusal = refusal or outcome
         return refusal or Refusal(Reason.MISSING_FRAMES, 0, "nothing complete was received yet")
 
+    def next_wanted_ns(self) -> int | None:
+        """From when on a t0 is planned on again; None before the first, and while t0s fail."""
+        if self._planned_ns is None:
+            return None
+        wanted_ns = self._planned_ns + self.settings.period_ns - SETTLED_NS
+        return wanted_ns if self._done_ns < wanted_ns else None
+
     def skip(self, now_ns: int, reason: Reason, detail: str) -> None:
         """Refuse every t0 that could be decided now, for a reason outside the rule (paused)."""
         for t0_ns in self._candidates(now_ns):
