@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -13,13 +13,22 @@ from alpamayo_ros.demo.small_model import load_demo_model
 from alpamayo_ros.devices.device import release_memory, resolve_device
 from alpamayo_ros.devices.tuning import UNTUNED, Tuning
 from alpamayo_ros.model import AlpamayoR1, ModelError
+from alpamayo_ros.model.features import CameraFrame
 from alpamayo_ros.model.images import resize_frame
 from alpamayo_ros.model.memory import require_memory
 from alpamayo_ros.planning.gate import GateLimits, judge
 from alpamayo_ros.sensing.fake import fake_snapshot
 from alpamayo_ros.sensing.images import centre_crop, decode
 from alpamayo_ros.sensing.sampler import Selection
-from alpamayo_ros.types import CAMERA_ROLES, Frame, Plan, Snapshot, UserError, Verdict
+from alpamayo_ros.types import (
+    CAMERA_IDS,
+    CAMERA_ROLES,
+    Frame,
+    Plan,
+    Snapshot,
+    UserError,
+    Verdict,
+)
 
 DEMO = "demo"  # model.path that means the built-in small model
 CROP_ASPECT = 576 / 320  # of the images that the model was trained on
@@ -109,6 +118,7 @@ class Planner:
         self.settings = settings
         self._pool = ThreadPoolExecutor(DECODE_THREADS, thread_name_prefix="decode")
         self._prepared: dict[int, tuple[Frame, np.ndarray]] = {}
+        self._tried_ahead: dict[int, Frame] = {}  # since the last decision
 
     def decide(
         self,
@@ -146,13 +156,14 @@ class Planner:
         """Decode and shrink each frame of a selection, once for all plans that use it."""
         frames = [(role, frame) for role in CAMERA_ROLES for frame in selection.frames[role]]
         new = [(role, frame) for role, frame in frames if id(frame) not in self._prepared]
-        pixels = self._pool.map(lambda key: self._pixels(selection, *key), new)
+        pixels = self._pool.map(lambda key: self._pixels_of(selection, *key), new)
         prepared = {id(frame): (frame, rgb) for (_, frame), rgb in zip(new, pixels)}
         # What the next t0 may use again is among these; everything else is forgotten. Frames are
         # kept with their pixels, so that no other object gets their identity.
         self._prepared = {
             id(frame): prepared.get(id(frame)) or self._prepared[id(frame)] for _, frame in frames
         }
+        self._tried_ahead.clear()
         images = {
             role: tuple(self._prepared[id(frame)][1] for frame in selection.frames[role])
             for role in CAMERA_ROLES
@@ -165,6 +176,27 @@ class Planner:
                         selection, role, frame, "the size of its images has changed"
                     )
         return selection.snapshot(images, navigation_text)
+
+    def encode_ahead(self, frames: Iterable[tuple[str, Frame]]) -> bool:
+        """Decode, shrink and encode the first of these frames (role, frame) that is not yet.
+
+        A decision that uses it finds it done. Of a frame that is no image the decision speaks.
+
+        Returns:
+            Whether there was one.
+        """
+        for role, frame in frames:
+            if id(frame) in self._prepared or id(frame) in self._tried_ahead:
+                continue
+            self._tried_ahead[id(frame)] = frame
+            try:
+                rgb = self._pixels(frame)
+            except UserError:
+                return True
+            self._prepared[id(frame)] = (frame, rgb)
+            self.model.encode_ahead([CameraFrame(CAMERA_IDS[role], frame.stamp_ns, rgb)])
+            return True
+        return False
 
     def plan(self, snapshot: Snapshot, should_stop: Callable[[], bool] | None = None) -> Plan:
         """Plan on a snapshot with the settings."""
@@ -204,6 +236,7 @@ class Planner:
     def reset(self) -> None:
         """Forget prepared frames and reused features."""
         self._prepared.clear()
+        self._tried_ahead.clear()
         self.model.reset()
 
     def close(self) -> None:
@@ -213,11 +246,15 @@ class Planner:
         del self.model
         release_memory(device)
 
-    def _pixels(self, selection: Selection, role: str, frame: Frame) -> np.ndarray:
+    def _pixels_of(self, selection: Selection, role: str, frame: Frame) -> np.ndarray:
         try:
-            rgb = decode(frame)
-            if self.settings.crop:
-                rgb = centre_crop(rgb, CROP_ASPECT)
-            return resize_frame(rgb, *self.model.pixel_limits)
+            return self._pixels(frame)
         except UserError as error:
             raise UnusableFrameError(selection, role, frame, str(error)) from None
+
+    def _pixels(self, frame: Frame) -> np.ndarray:
+        """A frame's image at the model's size, uint8 (H, W, 3)."""
+        rgb = decode(frame)
+        if self.settings.crop:
+            rgb = centre_crop(rgb, CROP_ASPECT)
+        return resize_frame(rgb, *self.model.pixel_limits)

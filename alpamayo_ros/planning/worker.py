@@ -26,8 +26,9 @@ class PlanWorker:
         decide: selection and `should_stop` to a decision; may raise.
         deliver: gets each decision that is still wanted. Called by the thread, with the worker's
             generation held fixed, so that nothing is delivered after reset() or stop() returned.
-        failed: gets what `take`, `decide` or `deliver` raised; returns how many seconds to wait
-            before the next try.
+        failed: gets what the others raised; returns how many seconds to wait before the next try.
+        idle: a small piece of work that may be done while there is nothing to plan on; returns
+            whether there was one. Planning comes first again after each.
     """
 
     def __init__(
@@ -36,11 +37,13 @@ class PlanWorker:
         decide: Callable[[Selection, Callable[[], bool]], Decision],
         deliver: Callable[[Decision], None],
         failed: Callable[[Exception], float],
+        idle: Callable[[], bool] = lambda: False,
     ) -> None:
         self._take = take
         self._decide = decide
         self._deliver = deliver
         self._failed = failed
+        self._idle = idle
         self._wake = threading.Event()
         self._stopping = threading.Event()
         self._generation = 0
@@ -89,7 +92,7 @@ class PlanWorker:
             self._wake.clear()
             try:
                 # As long as there is something to plan on, do not wait for a wake-up.
-                while not self._stopping.is_set() and self._plan_once():
+                while not self._stopping.is_set() and (self._plan_once() or self._idle()):
                     pass
             except Exception as error:
                 self._stopping.wait(self._failed(error))

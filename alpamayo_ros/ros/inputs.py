@@ -16,6 +16,7 @@ from alpamayo_ros.planning.planner import UnusableFrameError
 from alpamayo_ros.ros import qos
 from alpamayo_ros.ros.parameters import NodeSettings
 from alpamayo_ros.ros.side_node import SideNode
+from alpamayo_ros.sensing.ahead import frames_ahead
 from alpamayo_ros.sensing.cdr import compressed_frame, image_frame, odometry_record
 from alpamayo_ros.sensing.navigation import Navigation
 from alpamayo_ros.sensing.sampler import Sampler, Selection
@@ -96,6 +97,11 @@ class Inputs:
                 self.sampler.skip(now_ns, Reason.PAUSED, "planning.paused is true")
                 return None
             return self.sampler.take(now_ns)
+
+    def frames_ahead(self, settings: NodeSettings, now_ns: int) -> list[tuple[str, Frame]]:
+        """Role and frame of what the next plan will use; none while paused."""
+        with self._lock:
+            return [] if settings.paused else frames_ahead(self.sampler, now_ns)
 
     def newest(self, now_ns: int) -> Selection | Refusal:
         """The newest complete selection whatever the rate, or why there is none."""

@@ -78,7 +78,9 @@ class PlanningLoop:
         self._stopped = False
         self._last_tick_ns = 0
         self._evidence = Evidence(node, black_box)
-        self._worker = PlanWorker(self._take, self._decide, self._deliver, self._failed)
+        self._worker = PlanWorker(
+            self._take, self._decide, self._deliver, self._failed, self._encode_ahead
+        )
         self.watchdog = Watchdog(
             timeout_ns=0,
             hang_ns=round(max(MIN_HANG_S, HANG_DECISIONS * warm_up_s) * NS_PER_S),
@@ -94,13 +96,15 @@ class PlanningLoop:
         self._worker.start()
 
     def stop(self, timeout_s: float = STOP_S) -> bool:
-        """Stop planning; from now on nothing is delivered.
+        """Stop planning and forget what was seen; from now on nothing is delivered.
 
         Returns:
             False when the running stage of the model did not end in time.
         """
         self._stopped = True
         ended = self._worker.stop(timeout_s)
+        if ended:
+            self._planner.reset()
         self._discard_request("the node was deactivated")
         self._evidence.close()
         return ended
@@ -217,6 +221,17 @@ class PlanningLoop:
             if request is not None and request.selection is selection:
                 self._finish(request, error)
             raise
+        finally:
+            self.watchdog.decision_since_ns = None
+
+    def _encode_ahead(self) -> bool:
+        """With nothing to plan on: encode one frame of the next t0, if there is one."""
+        if not self._settings.encode_ahead:
+            return False
+        frames = self._inputs.frames_ahead(self._settings, self._now_ns())
+        self.watchdog.decision_since_ns = time.monotonic_ns()  # it may hang as a decision may
+        try:
+            return self._planner.encode_ahead(frames)
         finally:
             self.watchdog.decision_since_ns = None
 

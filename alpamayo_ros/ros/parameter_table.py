@@ -85,6 +85,12 @@ TABLE: tuple[Parameter, ...] = (
         "",
         "folder of the Qwen3-VL tokenizer and configuration, where the checkpoint has none",
     ),
+    Parameter(
+        "model.encode_ahead",
+        False,
+        "encode frames of the next plan while there is nothing to plan on; for "
+        "planning.max_rate_hz below the device's pace",
+    ),
     Parameter("device", "auto", "auto (npu, else cuda, else cpu), cpu, cuda:N or npu:N"),
     Parameter(
         "dtype",

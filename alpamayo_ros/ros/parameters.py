@@ -77,6 +77,7 @@ class NodeSettings:
 
     model_path: str
     tokenizer_path: str
+    encode_ahead: bool
     device: str
     dtype: str
     tuning: Tuning  # device_options.*
@@ -105,6 +106,7 @@ class NodeSettings:
         return cls(
             model_path=get("model.path"),
             tokenizer_path=get("model.tokenizer_path"),
+            encode_ahead=get("model.encode_ahead"),
             device=get("device"),
             dtype=get("dtype"),
             tuning=Tuning(

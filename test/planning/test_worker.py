@@ -16,7 +16,7 @@ DEADLINE_S = 10.0
 class Bench:
     """A worker over numbers: `offered` is the newest selection, `decided` and `delivered` lists."""
 
-    def __init__(self, decide=None, back_off_s=0.0):
+    def __init__(self, decide=None, back_off_s=0.0, idle=lambda: False):
         self.offered: list[int] = []
         self.delivered: list[int] = []
         self.errors: list[Exception] = []
@@ -25,7 +25,7 @@ class Bench:
         self.go_on.set()
         self._back_off_s = back_off_s
         self.worker = PlanWorker(
-            self.take, decide or self.decide, self.delivered.append, self.failed
+            self.take, decide or self.decide, self.delivered.append, self.failed, idle
         )
 
     def take(self):
@@ -130,6 +130,39 @@ def test_stop_does_not_wait_for_the_back_off():
     bench.worker.start()
     bench.offer(1)
     assert wait_until(lambda: len(bench.errors) == 1, DEADLINE_S)
+    assert bench.worker.stop(DEADLINE_S)
+
+
+def test_idle_work_is_done_piece_by_piece_and_planning_comes_first_after_each():
+    order: list[object] = []
+    pieces = ["a", "b", "c"]
+
+    def idle():
+        if not pieces:
+            return False
+        order.append(pieces.pop(0))
+        bench.offer(len(pieces))  # a selection comes while the piece is worked on
+        return True
+
+    bench = Bench(idle=idle)
+    bench.worker._deliver = order.append
+    bench.worker.start()
+    assert wait_until(lambda: len(order) == 6, DEADLINE_S), order
+    assert bench.worker.stop(DEADLINE_S)
+    assert order == ["a", 2, "b", 1, "c", 0]
+
+
+def test_idle_work_that_fails_is_reported_and_planning_goes_on():
+    def idle():
+        if not bench.errors:
+            raise RuntimeError("device lost")
+        return False
+
+    bench = Bench(idle=idle)
+    bench.worker.start()
+    assert wait_until(lambda: len(bench.errors) == 1, DEADLINE_S)
+    bench.offer(1)
+    assert wait_until(lambda: bench.delivered == [1], DEADLINE_S)
     assert bench.worker.stop(DEADLINE_S)
 
 

@@ -37,6 +37,14 @@ class StubPlanner:
         self.go_on = threading.Event()
         self.go_on.set()
         self.resets = 0
+        self.ahead: list[tuple[str, int]] = []  # role and stamp of each frame encoded ahead
+
+    def encode_ahead(self, frames):
+        for role, frame in frames:
+            if (role, frame.stamp_ns) not in self.ahead:
+                self.ahead.append((role, frame.stamp_ns))
+                return True
+        return False
 
     def decide(self, selection, navigation_text, should_stop):
         self.working.set()
@@ -261,6 +269,43 @@ def test_the_path_is_emptied_once_when_no_plan_is_accepted_in_time(lab):
         lab.loop.tick()
     assert lab.outputs.empty == 1
     assert not lab.loop.watchdog.plan_valid
+
+
+def test_frames_of_the_next_plan_are_encoded_ahead_only_when_that_is_asked_for(lab):
+    rate = {"planning.max_rate_hz": 2.0}
+    lab.loop.apply(parameters.NodeSettings.read(lab.node, rate))
+    planned_ns = lab.feed(2.0)
+    lab.plan_to(planned_ns)
+    lab.feed(0.4)
+    assert lab.planner.ahead == []
+    lab.loop.apply(parameters.NodeSettings.read(lab.node, rate | {"model.encode_ahead": True}))
+    next_ns = planned_ns + 500 * MS
+    instants = {next_ns - 300 * MS, next_ns - 200 * MS, next_ns - 100 * MS}
+    wanted = {(role, instant_ns) for role in CAMERA_ROLES for instant_ns in instants}
+    lab.loop.wake()
+    assert wait_until(lambda: set(lab.planner.ahead) == wanted, DEADLINE_S), lab.planner.ahead
+    assert lab.loop.watchdog.decision_since_ns is None
+    lab.plan_to(lab.feed(0.1))
+
+
+def test_nothing_is_encoded_ahead_while_paused(lab):
+    changes = {"planning.max_rate_hz": 2.0, "model.encode_ahead": True}
+    lab.loop.apply(parameters.NodeSettings.read(lab.node, changes))
+    lab.plan_to(lab.feed(2.0))
+    lab.loop.apply(parameters.NodeSettings.read(lab.node, changes | {"planning.paused": True}))
+    lab.planner.ahead.clear()
+    lab.feed(0.4)
+    assert lab.inputs.frames_ahead(lab.loop._settings, lab.clock.ns) == []
+    assert lab.planner.ahead == []
+
+
+def test_what_was_encoded_is_forgotten_at_reset_and_at_stop(lab):
+    lab.plan_to(lab.feed(2.0))
+    before = lab.planner.resets
+    lab.loop.reset()
+    assert wait_until(lambda: lab.planner.resets == before + 1, DEADLINE_S)
+    assert lab.loop.stop(DEADLINE_S)
+    assert lab.planner.resets == before + 2
 
 
 def test_navigation_text_does_not_survive_a_reset(lab):
