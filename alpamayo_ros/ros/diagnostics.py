@@ -15,6 +15,7 @@ from alpamayo_ros.ros.parameters import NodeSettings
 from alpamayo_ros.ros.statistics import Statistics
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
+LOST_WARN, LOST_ERROR = 0.02, 0.20  # shares of a camera's frames over the last 10 s
 INPUT_LATE_S = 1.0  # an input whose newest stamp is older than this is an ERROR while active
 
 
@@ -69,7 +70,9 @@ class Reporter:
     ) -> DiagnosticArray:
         """The same and the inputs, with levels."""
         entries = [self._planner(status, watchdog), self._model(status)]
-        entries += self._inputs(inputs, active=status.state == "active", now_ns=now_ns)
+        active = status.state == "active"
+        entries += self._inputs(inputs, active, now_ns)
+        entries.append(self._rig(inputs.rig_problems(), active))
         return DiagnosticArray(header=Header(stamp=time_message(now_ns)), status=entries)
 
     def _planner(self, status: PlannerStatus, watchdog: Watchdog | None) -> DiagnosticStatus:
@@ -128,6 +131,8 @@ class Reporter:
             rate_hz = max(received - self._received_before.get(name, 0), 0) / span_s
             self._received_before[name] = received
             age_s = (now_ns - newest_ns) / 1e9 if newest_ns is not None else None
+            losses = inputs.losses(name) if name != "odometry" else None
+            lost_share = losses.share if losses is not None else 0.0
             level, message = OK, f"{rate_hz:.1f} messages/s"
             if not active:
                 message = "not listening"
@@ -137,6 +142,12 @@ class Reporter:
                 level, message = ERROR, "nothing received"
             elif age_s > INPUT_LATE_S:
                 level, message = ERROR, f"nothing new for {age_s:.1f} s"
+            elif lost_share >= LOST_WARN:
+                level = ERROR if lost_share >= LOST_ERROR else WARN
+                message = (
+                    f"{lost_share:.0%} of {losses.expected} frames were lost on the way, "
+                    "see docs/transport.md"
+                )
             elif malformed > self._malformed_before.get(name, 0):
                 level, message = WARN, inputs.malformed_detail[name]
             values = {
@@ -146,6 +157,8 @@ class Reporter:
                 "malformed": malformed,
                 "duplicate or too late": inputs.sampler.unused[name],
             }
+            if losses is not None:
+                values["received of expected, 10 s"] = f"{losses.received} of {losses.expected}"
             self._malformed_before[name] = malformed
             if name == "odometry" and inputs.sampler.twist_not_filled and level == OK:
                 level, message = WARN, "twist is zero while the pose moves: taken as not filled"
@@ -153,6 +166,12 @@ class Reporter:
             entries.append(self._entry(label, level, message, values))
         self._steady_before_s = steady_s
         return entries
+
+    def _rig(self, problems: list[str], active: bool) -> DiagnosticStatus:
+        level, message = OK, "nothing wrong is seen" if active else "not listening"
+        if problems:
+            level, message = WARN, "; ".join(problems)
+        return self._entry("rig", level, message, {})
 
     def _entry(
         self, part: str, level: bytes, message: str, values: dict[str, object]

@@ -11,7 +11,12 @@ from __future__ import annotations
 import threading
 import traceback
 from collections.abc import Callable
+from functools import partial
 
+try:
+    from rclpy.event_handler import SubscriptionEventCallbacks
+except ImportError:  # Humble
+    from rclpy.qos_event import SubscriptionEventCallbacks
 from rclpy.executors import (
     ExternalShutdownException,
     ShutdownException,
@@ -19,7 +24,7 @@ from rclpy.executors import (
 )
 from rclpy.node import Node
 from rclpy.parameter import Parameter
-from rclpy.qos import QoSProfile
+from rclpy.qos import QoSProfile, qos_policy_name_from_kind
 
 
 class SideNode:
@@ -41,6 +46,7 @@ class SideNode:
             start_parameter_services=False,
             parameter_overrides=[Parameter("start_type_description_service", value=False)],
         )
+        self._incompatible: dict[str, str] = {}  # topic to policy
         self._executor = SingleThreadedExecutor(context=node.context)
         self._executor.add_node(self._node)
         self._thread = threading.Thread(target=self._spin, name=purpose, daemon=True)
@@ -54,8 +60,24 @@ class SideNode:
             raw: hand the message over as the bytes that it travels as.
         """
         name = self._names.resolve_topic_name(topic)
-        self._node.create_subscription(kind, name, callback, profile, raw=raw)
+        events = SubscriptionEventCallbacks(incompatible_qos=partial(self._on_incompatible, name))
+        self._node.create_subscription(
+            kind, name, callback, profile, raw=raw, event_callbacks=events
+        )
         return name
+
+    def listen_once(self, kind: type, name: str, callback: Callable, profile: QoSProfile) -> None:
+        """Subscribe to a topic by its full name until a message has come."""
+
+        def on_message(message: object) -> None:
+            self._node.destroy_subscription(subscription)
+            callback(message)
+
+        subscription = self._node.create_subscription(kind, name, on_message, profile)
+
+    def incompatible(self) -> dict[str, str]:
+        """Topics that somebody offers with a quality of service that cannot be heard, and which."""
+        return dict(self._incompatible)
 
     def serve(self, kind: type, service: str, callback: Callable) -> None:
         """Offer a service by the name that it has on the lifecycle node."""
@@ -70,6 +92,13 @@ class SideNode:
         self._executor.shutdown()
         self._thread.join()
         self._node.destroy_node()
+
+    def _on_incompatible(self, topic: str, event: object) -> None:
+        policy = qos_policy_name_from_kind(event.last_policy_kind)
+        self._incompatible[topic] = policy
+        self._names.get_logger().warning(
+            f"a publisher of {topic} offers an incompatible {policy}: it is not heard"
+        )
 
     def _spin(self) -> None:
         while self._spin_until_error():

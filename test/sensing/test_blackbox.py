@@ -118,33 +118,35 @@ def test_a_folder_that_cannot_be_made_is_an_os_error_and_a_home_of_nobody_a_user
         BlackBox("~nobody_of_this_name/box", 5, MEGABYTE)
 
 
-def selection_of_jpeg_sized_frames():
-    """A selection of frames that are larger than the model's, each with pixels of its own."""
+def two_selections_that_follow_each_other():
+    """Selections 0.1 s apart, of frames larger than the model's that have pixels of their own."""
     rng = np.random.default_rng(7)
-    sampler = Sampler()
-    chosen = drive(sampler, events(rig(10), stamps(50)), Circle())[-1]
-    frames = {
-        role: tuple(
-            Frame(
-                frame.stamp_ns,
-                "rgb8",
-                rng.integers(0, 256, 400 * 700 * 3).astype(np.uint8).tobytes(),
-                400,
-                700,
-                2100,
-            )
-            for frame in chosen.frames[role]
+    frames = {}
+
+    def large(frame: Frame) -> Frame:
+        pixels = rng.integers(0, 256, 400 * 700 * 3).astype(np.uint8).tobytes()
+        return Frame(frame.stamp_ns, "rgb8", pixels, 400, 700, 2100)
+
+    for chosen in drive(Sampler(), events(rig(10), stamps(50)), Circle())[-2:]:
+        for role in CAMERA_ROLES:
+            for frame in chosen.frames[role]:
+                if (role, frame.stamp_ns) not in frames:
+                    frames[role, frame.stamp_ns] = large(frame)
+        yield replace(
+            chosen,
+            frames={
+                role: tuple(frames[role, frame.stamp_ns] for frame in chosen.frames[role])
+                for role in CAMERA_ROLES
+            },
         )
-        for role in CAMERA_ROLES
-    }
-    return replace(chosen, frames=frames)
 
 
 @pytest.mark.parametrize("navigation_text", ["", "turn left in 40 m"])
 def test_a_kept_snapshot_gives_the_identical_plan_again(tmp_path, navigation_text):
     planner = Planner(load_demo_model(), PlannerSettings(seed=5, num_samples=2, max_new_tokens=8))
-    planner.decide(selection_of_jpeg_sized_frames())  # what it reuses must not change the next
-    decision = planner.decide(selection_of_jpeg_sized_frames(), navigation_text)
+    first, second = two_selections_that_follow_each_other()
+    planner.decide(first)  # the next reuses the features of twelve frames
+    decision = planner.decide(second, navigation_text)
     path = BlackBox(str(tmp_path), 5, 100 * MEGABYTE).save(decision.snapshot, "rejected")
     output = tmp_path / "plan.json"
     arguments = ["--snapshot", str(path), "--seed", "5", "--num-samples", "2"]
