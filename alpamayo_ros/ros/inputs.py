@@ -9,7 +9,7 @@ from functools import partial
 
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
-from sensor_msgs.msg import CompressedImage, Image
+from sensor_msgs.msg import CameraInfo, CompressedImage, Image
 from std_msgs.msg import String
 
 from alpamayo_ros.planning.planner import UnusableFrameError
@@ -18,7 +18,9 @@ from alpamayo_ros.ros.parameters import NodeSettings
 from alpamayo_ros.ros.side_node import SideNode
 from alpamayo_ros.sensing.ahead import frames_ahead
 from alpamayo_ros.sensing.cdr import compressed_frame, image_frame, odometry_record
+from alpamayo_ros.sensing.losses import Arrivals, Losses
 from alpamayo_ros.sensing.navigation import Navigation
+from alpamayo_ros.sensing.rig_check import equal_pairs, field_problem, horizontal_fov_deg
 from alpamayo_ros.sensing.sampler import Sampler, Selection
 from alpamayo_ros.types import CAMERA_ROLES, Frame, Reason, Refusal, UserError
 
@@ -32,6 +34,8 @@ class Inputs:
         self._lock = threading.Lock()
         self._side: SideNode | None = None
         self._topics: dict[str, str] = {}  # by role and odometry
+        self._fields_deg: dict[str, float] = {}  # horizontal, by role, where CameraInfo has come
+        self._arrivals = {role: Arrivals() for role in CAMERA_ROLES}
         self.sampler = Sampler()
         self.navigation = Navigation()
         self.received: collections.Counter[str] = collections.Counter()  # by role and odometry
@@ -51,6 +55,7 @@ class Inputs:
             else:
                 on_image = partial(self._on_frame, role, image_frame)
                 self._topics[role] = side.listen(Image, topic, on_image, qos.IMAGES, raw=True)
+            self._listen_to_camera_info(side, role, settings.camera_infos[role])
         self._topics["odometry"] = side.listen(
             Odometry, "~/input/odometry", self._on_odometry, qos.ODOMETRY, raw=True
         )
@@ -62,11 +67,22 @@ class Inputs:
         )
         side.start()
 
+    def _listen_to_camera_info(self, side: SideNode, role: str, topic: str) -> None:
+        """Wait for a camera's CameraInfo; beside the image where `topic` is auto, empty: not."""
+        if topic == "auto":
+            camera = self._topics[role].removesuffix("/compressed").rpartition("/")[0]
+            topic = f"{camera}/camera_info"
+        if topic:
+            name = self._node.resolve_topic_name(topic)
+            on_info = partial(self._on_camera_info, role)
+            side.listen_once(CameraInfo, name, on_info, qos.IMAGES)
+
     def unsubscribe(self) -> None:
         """Stop listening and forget what was heard."""
         if self._side is not None:
             self._side.close()
             self._side = None
+        self._fields_deg.clear()
         self.reset()
 
     def apply(self, settings: NodeSettings) -> None:
@@ -79,6 +95,8 @@ class Inputs:
         with self._lock:
             self.sampler.reset()
             self.navigation = Navigation()
+            for arrivals in self._arrivals.values():
+                arrivals.clear()
 
     def forget_counts(self) -> None:
         """Start counting anew."""
@@ -124,6 +142,31 @@ class Inputs:
         with self._lock:
             return self.sampler.clock_hint(name)
 
+    def losses(self, role: str) -> Losses | None:
+        """Frames of a camera that came and that should have, lately; None: not known."""
+        with self._lock:
+            return self._arrivals[role].losses()
+
+    def rig_problems(self) -> list[str]:
+        """What is wrong with the rig, each in a line that names roles and topics."""
+        side, topics = self._side, self._topics
+        if side is None:
+            return []
+        problems = [
+            f"{topic}: a publisher offers an incompatible {policy} and is not heard"
+            for topic, policy in side.incompatible().items()
+        ]
+        fields = dict(self._fields_deg)
+        problems += filter(None, (field_problem(role, deg) for role, deg in fields.items()))
+        with self._lock:
+            rings = self.sampler.rings.items()
+            newest = {role: ring.items[-1] for role, ring in rings if len(ring)}
+        problems += [
+            f"{a} and {b} show the same image: {topics[a]} and {topics[b]}"
+            for a, b in equal_pairs(newest)
+        ]
+        return problems
+
     def silent(self) -> list[str]:
         """The topics of sensors that nothing was ever received on."""
         return [topic for name, topic in self._topics.items() if not self.received[name]]
@@ -163,8 +206,14 @@ class Inputs:
     def _store(self, role: str, frame: Frame) -> None:
         with self._lock:
             self.received[role] += 1
+            self._arrivals[role].add(frame.stamp_ns)
             self.sampler.add_frame(role, frame, self._now_ns())
         self._wake()
+
+    def _on_camera_info(self, role: str, info: CameraInfo) -> None:
+        fov_deg = horizontal_fov_deg(info.width, info.k[0], info.distortion_model)
+        if fov_deg is not None:
+            self._fields_deg[role] = fov_deg
 
     def _on_odometry(self, data: bytes) -> None:
         try:

@@ -170,6 +170,14 @@ TABLE: tuple[Parameter, ...] = (
         )
         for role in CAMERA_ROLES
     ),
+    *(
+        Parameter(
+            f"cameras.{role}.camera_info",
+            "auto",
+            f"topic of {role}'s CameraInfo; auto: camera_info beside the image; empty: none",
+        )
+        for role in CAMERA_ROLES
+    ),
     Parameter(
         "image.fit",
         "native",

@@ -15,6 +15,7 @@ from alpamayo_ros.planning.planner import PlannerSettings
 from alpamayo_ros.ros.parameter_table import BY_NAME, TABLE, Parameter, ParameterError
 from alpamayo_ros.ros.parameter_table import refuse_unknown as refuse_unknown_names
 from alpamayo_ros.sensing.sampler import SamplerSettings
+from alpamayo_ros.types import CAMERA_ROLES
 
 NS_PER_S = 1e9
 
@@ -82,6 +83,7 @@ class NodeSettings:
     dtype: str
     tuning: Tuning  # device_options.*
     transports: dict[str, str]  # role to raw or compressed
+    camera_infos: dict[str, str]  # role to topic, auto or ""
     sampler: SamplerSettings
     planner: PlannerSettings
     paused: bool
@@ -114,9 +116,8 @@ class NodeSettings:
                 graph_capture=get("device_options.graph_capture"),
                 weight_format=get("device_options.weight_format"),
             ),
-            transports={
-                name.split(".")[1]: get(name) for name in BY_NAME if name.startswith("cameras.")
-            },
+            transports={role: get(f"cameras.{role}.transport") for role in CAMERA_ROLES},
+            camera_infos={role: get(f"cameras.{role}.camera_info") for role in CAMERA_ROLES},
             sampler=SamplerSettings(
                 tolerance_ns=_ns(get("sync.tolerance_s")),
                 max_age_ns=_ns(get("sync.max_age_s")),
