@@ -124,7 +124,7 @@ def test_ten_thousand_malformed_messages_are_counted_and_never_fatal(inputs):
 def outcome(planner: Planner, frame: Frame) -> str:
     """What becomes of a frame; any other exception fails the test."""
     try:
-        planner._pixels(None, "front_wide", frame)
+        planner._pixels_of(None, "front_wide", frame)
     except UnusableFrameError as error:
         return "unusable" if "\n" not in str(error) else "two lines"
     return "decoded"
