@@ -1,4 +1,4 @@
-"""Where in the map a drive takes place changes no plan: UTM coordinates do as well as local ones."""
+"""Where in the map a drive takes place changes no plan: UTM coordinates are as good as any."""
 
 from __future__ import annotations
 
