@@ -6,8 +6,9 @@ Two loads, each with odometry at 100 Hz: 4 x 1080p rgb8 at 10 Hz, and 4 x 1080p 
 at 30 Hz. Each comes with and without config/fastdds_images.xml, to a receiver that is idle and to
 one that decodes the frames it uses and computes 0.5 s a decision on all cores. The publisher is a
 process of its own and sends bytes that are serialised already, so it costs about what a driver in
-C++ does. CPU per frame is that of all threads that receive, the middleware's included, with the
-odometry's share. The last line is JSON; the exit code is 1 when a limit is broken with the profile.
+C++ does. CPU per frame is that of all threads that receive, the middleware's included, less the
+odometry's share, which is measured first, alone. The last line is JSON; the exit code is 1 when a
+limit is broken with the profile.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import struct
 import subprocess
 import sys
 import time
@@ -26,17 +26,14 @@ from alpamayo_ros.devices.device import prepare_environment
 
 prepare_environment()  # before torch is imported
 
-import cv2  # noqa: E402
 import numpy as np  # noqa: E402
 import rclpy  # noqa: E402
 import torch  # noqa: E402
-from nav_msgs.msg import Odometry  # noqa: E402
+from camera_load import HEIGHT, LOADS, WIDTH, Load, jpeg, picture  # noqa: E402
 from rclpy.node import Node  # noqa: E402
-from rclpy.serialization import serialize_message  # noqa: E402
-from sensor_msgs.msg import CompressedImage, Image  # noqa: E402
 
 from alpamayo_ros.planning.planner import Planner, PlannerSettings  # noqa: E402
-from alpamayo_ros.ros import parameters, qos  # noqa: E402
+from alpamayo_ros.ros import parameters  # noqa: E402
 from alpamayo_ros.ros.inputs import Inputs  # noqa: E402
 from alpamayo_ros.ros.node_process import (  # noqa: E402
     DomainLease,
@@ -46,11 +43,8 @@ from alpamayo_ros.ros.node_process import (  # noqa: E402
 from alpamayo_ros.sensing.sampler import Selection  # noqa: E402
 from alpamayo_ros.types import CAMERA_ROLES, FRAME_OFFSETS_NS, Frame  # noqa: E402
 
-HEIGHT, WIDTH = 1080, 1920
-ODOMETRY_HZ = 100
-SPEED_M_S = 10.0
+PUBLISHER = Path(__file__).with_name("camera_load.py")
 DECISION_S = 0.5
-SETTLE_S = 1.0  # after the endpoints have found each other, and after the last frame
 ALONE_DECISIONS = 6
 PREPARE_ROUNDS = 8
 
@@ -59,50 +53,6 @@ CPU_MS = {"raw": 5.0, "jpeg": 1.0}  # per received frame
 USED_JPEG_MS = 15.0  # CPU per decoded frame
 PREPARE_MS = 130.0  # 16 JPEG frames to the model's size
 SLOWER = 1.15  # a decision with inputs flowing against one without
-
-
-@dataclass(frozen=True)
-class Load:
-    """What the cameras send."""
-
-    name: str  # raw or jpeg
-    rate_hz: int
-
-    @property
-    def kind(self) -> type:
-        """Message type of the images."""
-        return CompressedImage if self.name == "jpeg" else Image
-
-    def topic(self, role: str) -> str:
-        """Where the node hears a camera."""
-        suffix = "/compressed" if self.name == "jpeg" else ""
-        return f"/alpamayo/input/{role}/image{suffix}"
-
-    def message(self) -> bytes:
-        """A serialised image; its stamp is the eight bytes after the first four."""
-        pixels = picture()
-        if self.name == "raw":
-            message = Image(height=HEIGHT, width=WIDTH, encoding="rgb8", step=3 * WIDTH)
-            message.data = pixels.tobytes()
-        else:
-            message = CompressedImage(format="jpeg", data=jpeg(pixels))
-        message.header.frame_id = "camera"
-        return serialize_message(message)
-
-
-LOADS = {"raw": Load("raw", 10), "jpeg": Load("jpeg", 30)}
-
-
-def picture() -> np.ndarray:
-    """Blurred noise over gradients, (1080, 1920, 3) uint8: about 400 kB as JPEG of quality 90."""
-    noise = np.random.default_rng(0).normal(0, 70, (HEIGHT, WIDTH, 3))
-    shades = np.linspace(60, 190, WIDTH)[None, :, None]
-    return np.clip(cv2.GaussianBlur(noise, (0, 0), 2.0) + shades, 0, 255).astype(np.uint8)
-
-
-def jpeg(pixels: np.ndarray) -> bytes:
-    """An image as JPEG."""
-    return cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, 90])[1].tobytes()
 
 
 @dataclass(frozen=True)
@@ -116,7 +66,8 @@ class Row:
     received: int
     odometry_sent: int
     odometry_received: int
-    cpu_ms_per_frame: float  # of all threads that receive
+    cpu_ms_per_frame: float  # of all threads that receive, less the odometry's share
+    cpu_ms_per_odometry: float  # of the same threads while nothing else came
     publisher_ms_per_frame: float
     decisions: int
     decision_alone_ms: float | None  # None: an idle receiver
@@ -133,56 +84,6 @@ class Row:
         if self.decision_alone_ms is None or self.decision_ms is None:
             return None
         return self.decision_ms / self.decision_alone_ms
-
-
-# The publisher's process
-
-
-def publish(load: Load, seconds: float, domain_id: int) -> None:
-    """Send a load on a fixed schedule; say `start`, then what was sent and spent, as JSON."""
-    context = rclpy.Context()
-    rclpy.init(args=[], context=context, domain_id=domain_id)
-    node = Node("publisher", context=context)
-    cameras = [
-        node.create_publisher(load.kind, load.topic(role), qos.IMAGES) for role in CAMERA_ROLES
-    ]
-    odometry = node.create_publisher(Odometry, "/alpamayo/input/odometry", qos.ODOMETRY)
-    while not all(p.get_subscription_count() for p in (*cameras, odometry)):
-        time.sleep(0.02)
-    image = load.message()
-    time.sleep(SETTLE_S)
-    print("start", flush=True)
-    begun_s, cpu_s = time.monotonic(), time.process_time()
-    sent = {"images": 0, "odometry": 0}
-    ticks = sorted(
-        [(k / load.rate_hz, "images") for k in range(round(seconds * load.rate_hz))]
-        + [(k / ODOMETRY_HZ, "odometry") for k in range(round(seconds * ODOMETRY_HZ))]
-    )
-    for due_s, what in ticks:
-        time.sleep(max(0.0, begun_s + due_s - time.monotonic()))
-        if what == "odometry":
-            odometry.publish(moving(time.time_ns(), due_s))
-            sent[what] += 1
-            continue
-        seconds_ns = struct.pack("<iI", *divmod(time.time_ns(), 1_000_000_000))
-        stamped = b"".join((image[:4], seconds_ns, memoryview(image)[12:]))
-        for camera in cameras:
-            camera.publish(stamped)
-        sent[what] += len(cameras)
-    cpu_s = time.process_time() - cpu_s
-    print(json.dumps({**sent, "cpu_s": cpu_s}), flush=True)
-    sys.stdin.read()  # the writers live until the receiver has taken the last messages
-    context.try_shutdown()
-
-
-def moving(stamp_ns: int, time_s: float) -> Odometry:
-    """Odometry of a straight drive."""
-    message = Odometry(child_frame_id="base_link")
-    message.header.frame_id = "map"
-    message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp_ns, 1_000_000_000)
-    message.pose.pose.position.x = SPEED_M_S * time_s
-    message.twist.twist.linear.x = SPEED_M_S
-    return message
 
 
 # The receiver's process
@@ -215,6 +116,11 @@ def threads() -> dict[str, float]:
     return {task.name: int((task / "schedstat").read_text().split()[0]) / 1e9 for task in tasks}
 
 
+def spent_by(others: set[str]) -> float:
+    """CPU seconds so far of all threads but those of the model."""
+    return sum(spent_s for thread, spent_s in threads().items() if thread not in others)
+
+
 def receive(load: Load, seconds: float, busy: bool, profile: bool) -> Row:
     """Listen as the node does, plan on what arrives when busy, and count."""
     model = StandInModel() if busy else None
@@ -235,16 +141,21 @@ def receive(load: Load, seconds: float, busy: bool, profile: bool) -> Row:
         inputs = Inputs(node, lambda: None)
         inputs.apply(settings)
         inputs.subscribe(settings)
-        command = [sys.executable, __file__, "--publish", load.name, "--seconds", str(seconds)]
         publisher = subprocess.Popen(
-            [*command, "--domain-id", str(lease.domain_id)],
+            [sys.executable, str(PUBLISHER), load.name, str(seconds), str(lease.domain_id)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
         assert publisher.stdout is not None
-        assert publisher.stdout.readline().strip() == "start"
-        before = threads()
+        lines = (json.loads(line) for line in publisher.stdout)
+        next(lines)
+        alone, before = spent_by(planning), dict(inputs.received)
+        next(lines)
+        odometry_s = spent_by(planning) - alone
+        odometry_s /= max(inputs.received["odometry"] - before.get("odometry", 0), 1)
+        next(lines)
+        begun, before = spent_by(planning), dict(inputs.received)
         end_s = time.monotonic() + seconds
         decisions_s = []
         while time.monotonic() < end_s:
@@ -254,14 +165,14 @@ def receive(load: Load, seconds: float, busy: bool, profile: bool) -> Row:
                 continue
             planner.prepare(chosen)
             decisions_s.append(model.decide())
-        said = json.loads(publisher.stdout.readline())
-        time.sleep(SETTLE_S)
-        spent = {t: s - before.get(t, 0.0) for t, s in threads().items() if t not in planning}
-        received = dict(inputs.received)
+        said = next(lines)
+        spent_s = spent_by(planning) - begun
+        received = {name: n - before.get(name, 0) for name, n in inputs.received.items()}
         publisher.communicate()
         inputs.unsubscribe()
         context.try_shutdown()
     images = sum(received.get(role, 0) for role in CAMERA_ROLES)
+    spent_s -= odometry_s * received["odometry"]
     return Row(
         load=load.name,
         profile=profile,
@@ -270,7 +181,8 @@ def receive(load: Load, seconds: float, busy: bool, profile: bool) -> Row:
         received=images,
         odometry_sent=said["odometry"],
         odometry_received=received.get("odometry", 0),
-        cpu_ms_per_frame=1e3 * sum(spent.values()) / max(images, 1),
+        cpu_ms_per_frame=1e3 * spent_s / max(images, 1),
+        cpu_ms_per_odometry=1e3 * odometry_s,
         publisher_ms_per_frame=1e3 * said["cpu_s"] / said["images"],
         decisions=len(decisions_s),
         decision_alone_ms=median_ms(alone_s),
@@ -387,7 +299,8 @@ def show(row: Row) -> None:
     print(
         f"{row.load:5} {'yes' if row.profile else 'no':8} {'computes' if row.busy else 'idle':9}"
         f"{row.delivered:9.1%} {row.odometry_received / row.odometry_sent:8.1%}"
-        f"{row.cpu_ms_per_frame:9.2f} {row.publisher_ms_per_frame:9.2f}  {times}",
+        f"{row.cpu_ms_per_frame:8.2f} {row.cpu_ms_per_odometry:8.2f}"
+        f"{row.publisher_ms_per_frame:9.2f}  {times}",
         flush=True,
     )
 
@@ -397,15 +310,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60.0, help="of each row")
     parser.add_argument("--load", action="append", choices=LOADS, help="one of them; default both")
-    for name in ("--publish", "--receive"):  # this program's own processes
-        parser.add_argument(name, choices=LOADS, help=argparse.SUPPRESS)
-    parser.add_argument("--domain-id", type=int, help=argparse.SUPPRESS)
+    # This program's own processes:
+    parser.add_argument("--receive", choices=LOADS, help=argparse.SUPPRESS)
     parser.add_argument("--busy", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--profile", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.publish:
-        publish(LOADS[options.publish], options.seconds, options.domain_id)
-        return 0
     if options.receive:
         load = LOADS[options.receive]
         print(json.dumps(asdict(receive(load, options.seconds, options.busy, options.profile))))
@@ -418,7 +327,7 @@ def main() -> int:
             f"CPU per used frame {one.cpu_ms_per_frame:.1f} ms"
         )
     print(f"{len(jpeg(picture())) / 1e3:.0f} kB a JPEG; CPU in ms per frame, decisions in ms")
-    print("load  profile  receiver  delivered odometry receive   publish   alone   with")
+    print("load  profile  receiver  delivered odometry receive odometry  publish   alone   with")
     rows = []
     for load in loads:
         for profile in (False, True):

@@ -33,6 +33,7 @@ class Inputs:
         self._wake = wake
         self._lock = threading.Lock()
         self._side: SideNode | None = None
+        self._camera_infos: SideNode | None = None
         self._topics: dict[str, str] = {}  # by role and odometry
         self._fields_deg: dict[str, float] = {}  # horizontal, by role, where CameraInfo has come
         self._arrivals = {role: Arrivals() for role in CAMERA_ROLES}
@@ -55,7 +56,6 @@ class Inputs:
             else:
                 on_image = partial(self._on_frame, role, image_frame)
                 self._topics[role] = side.listen(Image, topic, on_image, qos.IMAGES, raw=True)
-            self._listen_to_camera_info(side, role, settings.camera_infos[role])
         self._topics["odometry"] = side.listen(
             Odometry, "~/input/odometry", self._on_odometry, qos.ODOMETRY, raw=True
         )
@@ -66,22 +66,29 @@ class Inputs:
             qos.NAVIGATION,
         )
         side.start()
+        self._listen_to_camera_infos(settings)
 
-    def _listen_to_camera_info(self, side: SideNode, role: str, topic: str) -> None:
-        """Wait for a camera's CameraInfo; beside the image where `topic` is auto, empty: not."""
-        if topic == "auto":
-            camera = self._topics[role].removesuffix("/compressed").rpartition("/")[0]
-            topic = f"{camera}/camera_info"
-        if topic:
-            name = self._node.resolve_topic_name(topic)
-            on_info = partial(self._on_camera_info, role)
-            side.listen_once(CameraInfo, name, on_info, qos.IMAGES)
+    def _listen_to_camera_infos(self, settings: NodeSettings) -> None:
+        """Wait for a CameraInfo of each camera; `auto` is beside the image.
+
+        On a node of their own: four subscriptions that nobody serves would cost the images as much
+        as four that somebody does.
+        """
+        side = self._camera_infos = SideNode(self._node, "rig")
+        for role, topic in settings.camera_infos.items():
+            if topic == "auto":
+                camera = self._topics[role].removesuffix("/compressed").rpartition("/")[0]
+                topic = f"{camera}/camera_info"
+            if topic:
+                side.listen_once(CameraInfo, topic, partial(self._on_camera_info, role), qos.IMAGES)
+        side.start()
 
     def unsubscribe(self) -> None:
         """Stop listening and forget what was heard."""
-        if self._side is not None:
-            self._side.close()
-            self._side = None
+        for side in (self._side, self._camera_infos):
+            if side is not None:
+                side.close()
+        self._side = self._camera_infos = None
         self._fields_deg.clear()
         self.reset()
 

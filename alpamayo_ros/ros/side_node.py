@@ -60,14 +60,18 @@ class SideNode:
             raw: hand the message over as the bytes that it travels as.
         """
         name = self._names.resolve_topic_name(topic)
-        events = SubscriptionEventCallbacks(incompatible_qos=partial(self._on_incompatible, name))
+        events = SubscriptionEventCallbacks(
+            incompatible_qos=partial(self._on_incompatible, name),
+            use_default_callbacks=False,  # one more entity in the wait set for each topic
+        )
         self._node.create_subscription(
             kind, name, callback, profile, raw=raw, event_callbacks=events
         )
         return name
 
-    def listen_once(self, kind: type, name: str, callback: Callable, profile: QoSProfile) -> None:
-        """Subscribe to a topic by its full name until a message has come."""
+    def listen_once(self, kind: type, topic: str, callback: Callable, profile: QoSProfile) -> None:
+        """Subscribe to a topic as `listen` does, until a message has come."""
+        name = self._names.resolve_topic_name(topic)
 
         def on_message(message: object) -> None:
             self._node.destroy_subscription(subscription)
