@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import struct
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -57,15 +59,16 @@ class MalformedImageError(UserError):
 def decode(frame: Frame) -> np.ndarray:
     """The pixels of a frame as contiguous RGB uint8 (H, W, 3).
 
+    Encodings that are not in our table go to cv_bridge, where a ROS distribution has it.
+
     Raises:
         MalformedImageError: unknown encoding, absurd size, or too few bytes; one line.
     """
     if frame.encoding in COMPRESSED:
         return _decode_compressed(frame)
-    if frame.encoding not in RAW:
-        known = ", ".join((*RAW, *COMPRESSED))
-        raise MalformedImageError(f"encoding {frame.encoding!r} is not known; known: {known}")
-    return _decode_raw(frame)
+    if frame.encoding in RAW:
+        return _decode_raw(frame)
+    return _decode_by_cv_bridge(frame)
 
 
 def compressed_encoding(format_field: str) -> str:
@@ -144,6 +147,36 @@ def _decode_raw(frame: Frame) -> np.ndarray:
     if layout.conversion is not None:
         return cv2.cvtColor(pixels, layout.conversion)
     return pixels if pixels.base is None else pixels.copy()  # not to hold the whole message
+
+
+def _decode_by_cv_bridge(frame: Frame) -> np.ndarray:
+    name = repr(frame.encoding)[:40]
+    try:
+        bridge = importlib.import_module("cv_bridge").CvBridge()
+    except ImportError:
+        known = ", ".join((*RAW, *COMPRESSED))
+        raise MalformedImageError(
+            f"encoding {name} is not known, and cv_bridge is not installed; known: {known}"
+        ) from None
+    _check_size(name, frame.height, frame.width)
+    message = SimpleNamespace(  # what cv_bridge reads of a sensor_msgs/Image
+        height=frame.height,
+        width=frame.width,
+        encoding=frame.encoding,
+        is_bigendian=frame.big_endian,
+        step=frame.row_bytes,
+        data=frame.data,
+    )
+    try:
+        rgb = np.asarray(bridge.imgmsg_to_cv2(message, desired_encoding="rgb8"))
+    except Exception as error:  # its own, OpenCV's, numpy's, Boost's
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise MalformedImageError(f"encoding {name}: cv_bridge says {reason}") from None
+    if rgb.dtype != np.uint8 or rgb.shape != (frame.height, frame.width, 3):
+        raise MalformedImageError(
+            f"encoding {name}: cv_bridge gave {rgb.dtype} {rgb.shape} for rgb8"
+        )
+    return np.ascontiguousarray(rgb)
 
 
 def centre_crop(rgb: np.ndarray, aspect: float) -> np.ndarray:

@@ -140,7 +140,7 @@ def test_jpeg_keeps_red_red():
         (Frame(1, "nv12", b"\0" * 35, 4, 6, 6), "6x4 has 35 bytes, needs 36"),
         (Frame(1, "nv12", b"\0" * 99, 3, 6, 6), "odd size 6x3"),
         (Frame(1, "uyvy", b"\0" * 99, 4, 5, 10), "odd size 5x4"),
-        (Frame(1, "32FC1", b"\0" * 105, 5, 7, 21), "encoding '32FC1' is not known; known: rgb8"),
+        (Frame(1, "32FC1", b"\0" * 105, 5, 7, 21), "encoding '32FC1' is not known"),
         (Frame(1, "jpeg", b""), "jpeg image of 0 bytes or more cannot be decoded"),
         (Frame(1, "jpeg", b"not a jpeg"), "jpeg image of 10 bytes or more cannot be decoded"),
         (Frame(1, "jpeg", JPEG[:-400]), f"jpeg image of {len(JPEG) - 400} bytes cannot be decoded"),
