@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from dataclasses import replace
 
 import numpy as np
@@ -75,29 +74,34 @@ def test_files_of_others_are_not_touched(tmp_path):
     assert (tmp_path / "snapshot.txt").exists()
 
 
-def test_a_reader_never_sees_half_a_file(tmp_path):
-    """Whatever is there under the final name while others are being written can be loaded."""
-    box = BlackBox(str(tmp_path), max_files=1000, max_bytes=100 * MEGABYTE)
-    stop = threading.Event()
+def test_who_reads_a_file_while_it_is_replaced_reads_the_whole_old_one(tmp_path):
+    box = BlackBox(str(tmp_path), max_files=5, max_bytes=MEGABYTE)
+    before = box.save(snapshot(0), "rejected")
+    content = before.read_bytes()
+    with open(before, "rb") as reader:
+        head = reader.read(1000)
+        after = box.save(replace(snapshot(1), t0_ns=snapshot(0).t0_ns), "rejected")
+        assert head + reader.read() == content
+    assert after == before
+    assert after.read_bytes() != content
+    np.testing.assert_array_equal(Snapshot.load(after).frames[0], snapshot(1).frames[0])
 
-    def write():
-        index = 0
-        while not stop.is_set():
-            box.save(snapshot(index % 3), "rejected")  # the same three names again and again
-            index += 1
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        loaded = 0
-        while loaded < 30:
-            for path in tmp_path.glob("snapshot_*.npz"):
-                Snapshot.load(path)
-                loaded += 1
-    finally:
-        stop.set()
-        writer.join()
-    assert not list(tmp_path.glob(".*"))
+def test_a_full_disk_leaves_no_half_file_and_the_old_ones_as_they_were(tmp_path, monkeypatch):
+    box = BlackBox(str(tmp_path), max_files=5, max_bytes=MEGABYTE)
+    before = box.save(snapshot(0), "rejected")
+    content = before.read_bytes()
+
+    def write_half(file, **arrays):
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez_compressed", write_half)
+    for index in (0, 1):
+        with pytest.raises(OSError, match="No space left"):
+            box.save(snapshot(index), "rejected")
+    assert list(tmp_path.iterdir()) == [before]
+    assert before.read_bytes() == content
 
 
 def test_drafts_of_a_killed_process_are_removed_and_fresh_ones_left_alone(tmp_path):
