@@ -1,0 +1,211 @@
+"""Examples to learn from: what a decision sees at moments of synthetic drives, and what follows.
+
+Rendering sixteen views costs about as much as a training step, so the examples of each drive are
+kept on disk: `<folder>/<digest of the drive's code>/<seed>/`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from alpamayo_ros import demo
+from alpamayo_ros.demo.cameras import default_rig
+from alpamayo_ros.demo.causes import Category
+from alpamayo_ros.demo.drive import Drive, in_ego_frame
+from alpamayo_ros.demo.render import render
+from alpamayo_ros.demo.vehicle import VehicleState
+from alpamayo_ros.model.images import resize_frame
+from alpamayo_ros.types import (
+    CAMERA_IDS,
+    FRAME_OFFSETS_NS,
+    HISTORY_POSES,
+    POSE_OFFSETS_NS,
+    STEP_S,
+    WAYPOINTS,
+    Snapshot,
+)
+
+# Half the size that the demo's cameras have: the model sees less than a third of it anyway.
+RENDERED_WIDTH_PX, RENDERED_HEIGHT_PX = 288, 160
+FIRST_T0_S = (HISTORY_POSES - 1) * STEP_S + 0.1
+HORIZON_S = WAYPOINTS * STEP_S
+# A clear road teaches little after the thousandth example: of what is most frequent less is taken.
+KEPT = {Category.CLEAR: 0.6}
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """A moment of a drive."""
+
+    seed: int
+    t_s: float
+    images: np.ndarray  # uint8 (16, H, W, 3) at the model's size, camera-major, oldest first
+    history_xyz: np.ndarray  # float64 (16, 3) m, ego frame at t0
+    history_rot: np.ndarray  # float64 (16, 3, 3)
+    future: np.ndarray  # float64 (64, 3) x_m, y_m, yaw_rad, ego frame at t0
+    navigation: str
+    category: str  # of the cause, as causes.Category spells it
+    sentence: str
+
+    def snapshot(self, images: np.ndarray | None = None) -> Snapshot:
+        """What the model is shown; with other images in place of the example's own."""
+        shown = self.images if images is None else images
+        t0_ns = round(self.t_s * 1e9)
+        cameras = len(CAMERA_IDS)
+        return Snapshot(
+            frames=tuple(shown.reshape(cameras, -1, *shown.shape[1:])),
+            camera_ids=tuple(CAMERA_IDS.values()),
+            frame_stamps_ns=np.tile(t0_ns + np.array(FRAME_OFFSETS_NS), (cameras, 1)),
+            t0_ns=t0_ns,
+            ego_history_xyz=self.history_xyz,
+            ego_history_rot=self.history_rot,
+            navigation_text=self.navigation,
+        )
+
+
+class Examples(Sequence[Example]):
+    """The examples of several drives; images stay on disk until they are asked for."""
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self._drives = [_read(folder) for folder in folders]
+        counts = [len(arrays["t_s"]) for _, arrays in self._drives]
+        self._places = [(i, k) for i, count in enumerate(counts) for k in range(count)]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, index: int) -> Example:  # type: ignore[override]
+        drive, k = self._places[index]
+        images, arrays = self._drives[drive]
+        return Example(
+            seed=int(arrays["seed"]),
+            t_s=float(arrays["t_s"][k]),
+            images=np.array(images[k]),
+            history_xyz=arrays["history_xyz"][k],
+            history_rot=arrays["history_rot"][k],
+            future=arrays["future"][k],
+            navigation=str(arrays["navigation"][k]),
+            category=str(arrays["category"][k]),
+            sentence=str(arrays["sentence"][k]),
+        )
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Which moments are taken of a drive, and how the model sees them."""
+
+    per_drive: int
+    min_pixels: int
+    max_pixels: int
+
+
+def make_examples(folder: Path, seeds: Sequence[int], recipe: Recipe, workers: int) -> Examples:
+    """The examples of these drives; what the folder does not hold yet is made, with progress."""
+    root = folder / f"{code_digest()}-{recipe.per_drive}-{recipe.max_pixels}"
+    root.mkdir(parents=True, exist_ok=True)
+    missing = [seed for seed in seeds if not (root / str(seed)).is_dir()]
+    if missing:
+        with ProcessPoolExecutor(workers, get_context("spawn"), _single_threaded) as pool:
+            jobs = [pool.submit(_make, root, seed, recipe) for seed in missing]
+            for job in tqdm(jobs, desc="drives", unit="drive"):
+                job.result()
+    return Examples(root / str(seed) for seed in seeds)
+
+
+def code_digest() -> str:
+    """Of the modules that decide what is in an example: other code makes other examples."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(demo.__file__).parent.glob("*.py")):
+        if path.stem not in ("recording", "moments", "pictures", "report", "summary"):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def moments(drive: Drive, rng: np.random.Generator, count: int) -> Iterator[float]:
+    """Times for t0, on the grid of 0.01 s, in order and at most `count`."""
+    last_s = drive.duration_s - HORIZON_S - 0.1
+    for t_s in np.sort(rng.uniform(FIRST_T0_S, last_s, count)).round(2):
+        if rng.random() < KEPT.get(drive.cause_at(float(t_s)).category, 1.0):
+            yield float(t_s)
+
+
+def example_at(drive: Drive, t_s: float, recipe: Recipe) -> Example:
+    """The example at a time of a drive."""
+    rig = default_rig(RENDERED_WIDTH_PX, RENDERED_HEIGHT_PX)
+    scenes = [drive.scene_at(t_s + offset_ns * 1e-9) for offset_ns in FRAME_OFFSETS_NS]
+    limits = (recipe.min_pixels, recipe.max_pixels)
+    images = [resize_frame(render(camera, scene), *limits) for camera in rig for scene in scenes]
+    states = [drive.state_at(t_s + offset_ns * 1e-9) for offset_ns in POSE_OFFSETS_NS]
+    xyz, rot = history_of(states)
+    cause = drive.cause_at(t_s)
+    return Example(
+        seed=drive.seed,
+        t_s=t_s,
+        images=np.stack(images),
+        history_xyz=xyz,
+        history_rot=rot,
+        future=drive.future_xyyaw(t_s),
+        navigation=drive.navigation_at(t_s),
+        category=cause.category.value,
+        sentence=cause.sentence,
+    )
+
+
+def history_of(states: Sequence[VehicleState]) -> tuple[np.ndarray, np.ndarray]:
+    """Positions float64 (N, 3) and rotations (N, 3, 3) of states, in the frame of the last one."""
+    now = states[-1]
+    xy = in_ego_frame(now, np.array([(state.x_m, state.y_m) for state in states]))
+    yaw = np.array([state.yaw_rad - now.yaw_rad for state in states])
+    rot = np.zeros((len(states), 3, 3))
+    rot[:, 0, 0] = rot[:, 1, 1] = np.cos(yaw)
+    rot[:, 1, 0], rot[:, 0, 1] = np.sin(yaw), -np.sin(yaw)
+    rot[:, 2, 2] = 1
+    return np.column_stack([xy, np.zeros(len(states))]), rot
+
+
+def _make(root: Path, seed: int, recipe: Recipe) -> None:
+    """Make one drive's examples; the folder appears when it is complete."""
+    drive = Drive(seed)
+    rng = np.random.default_rng([seed, 1])
+    taken = [example_at(drive, t_s, recipe) for t_s in moments(drive, rng, recipe.per_drive)]
+    temporary = Path(tempfile.mkdtemp(prefix=".making-", dir=root))
+    try:
+        np.save(temporary / "images.npy", np.stack([example.images for example in taken]))
+        names = ("t_s", "history_xyz", "history_rot", "future", "navigation", "category")
+        arrays = {name: np.array([getattr(e, name) for e in taken]) for name in names}
+        sentences = np.array([example.sentence for example in taken])
+        everything: Any = arrays | {"seed": np.array(seed), "sentence": sentences}
+        np.savez(temporary / "rest.npz", **everything)
+        os.replace(temporary, root / str(seed))
+    except OSError:
+        if not (root / str(seed)).is_dir():  # else another process was faster: as good as ours
+            raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _read(folder: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    with np.load(folder / "rest.npz") as file:
+        arrays = {name: file[name] for name in file.files}
+    return np.load(folder / "images.npy", mmap_mode="r"), arrays
+
+
+def _single_threaded() -> None:
+    """One thread in each worker: they are as many as the cores."""
+    import cv2
+    import torch
+
+    cv2.setNumThreads(1)
+    torch.set_num_threads(1)

@@ -1,0 +1,325 @@
+"""Trains the small model on synthetic drives.
+
+    python -m alpamayo_ros.demo.training.train FOLDER
+
+makes the examples (FOLDER/examples), teaches the image encoder to see, then the whole network to
+say and to drive, and writes FOLDER/model. Interrupted, the same command goes on from the last
+checkpoint, of which there is one every ten minutes. FOLDER/loss.png shows how it goes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from alpamayo_ros.devices.device import prepare_environment
+
+prepare_environment()  # before torch is imported
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from safetensors.torch import save_file  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
+from torch.multiprocessing.spawn import spawn as start_processes  # noqa: E402
+from tqdm import tqdm  # noqa: E402
+
+from alpamayo_ros.demo.drive import HELD_OUT_SEEDS, TRAINING_SEEDS  # noqa: E402
+from alpamayo_ros.demo.small_model import FOLDER as SMALL  # noqa: E402
+from alpamayo_ros.demo.training.examples import Examples, Recipe, make_examples  # noqa: E402
+from alpamayo_ros.demo.training.objective import Teacher, losses  # noqa: E402
+from alpamayo_ros.demo.training.optimise import (  # noqa: E402
+    Optimiser,
+    gather_gradients,
+    prepare_weights,
+)
+from alpamayo_ros.demo.training.perception import (  # noqa: E402
+    Reader,
+    sight,
+    sight_loss,
+)
+from alpamayo_ros.model.config_file import load_config  # noqa: E402
+from alpamayo_ros.model.configuration import ModelConfig  # noqa: E402
+from alpamayo_ros.model.network import Network  # noqa: E402
+from alpamayo_ros.model.recipe import recipe_network  # noqa: E402
+from alpamayo_ros.model.tokenizer import TextTokenizer  # noqa: E402
+
+CHECKPOINT_EVERY_S = 600.0
+CHECK_EVERY = 200  # steps, on held-out examples
+CHECKED = 64
+HELD_OUT_DRIVES = 12
+SIGHT_BATCH = 32
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Everything that decides what comes out, and how many share the work."""
+
+    drives: int = 300
+    per_drive: int = 48
+    sight_steps: int = 900
+    steps: int = 3000
+    batch: int = 8
+    seed: int = 0
+    workers: int = 2
+
+
+@dataclass
+class Log:
+    """Losses by phase: step, and a value each."""
+
+    sight: list[tuple[int, float]] = field(default_factory=list)
+    reasoning: list[tuple[int, float]] = field(default_factory=list)
+    flow: list[tuple[int, float]] = field(default_factory=list)
+    held_out_reasoning: list[tuple[int, float]] = field(default_factory=list)
+    held_out_flow: list[tuple[int, float]] = field(default_factory=list)
+
+
+def order(count: int, batch: int, seed: int, first_step: int) -> Iterator[np.ndarray]:
+    """Indices of each step's batch from a step on: every epoch is a new permutation of all."""
+    step = first_step
+    per_epoch = count // batch
+    while True:
+        epoch, place = divmod(step, per_epoch)
+        permutation = np.random.default_rng([seed, epoch]).permutation(count)
+        yield permutation[place * batch : (place + 1) * batch]
+        step += 1
+
+
+class Worker:
+    """One process of the training; all of them hold the same weights."""
+
+    def __init__(self, folder: Path, plan: Numbers, rank: int) -> None:
+        self.folder, self.plan, self.rank = folder, plan, rank
+        self.config = load_config(SMALL)
+        self.network = recipe_network(self.config, "cpu", torch.float32, salt=f"train {plan.seed}")
+        prepare_weights(self.network)
+        self.network.requires_grad_(True)
+        self.teacher = Teacher(self.config, TextTokenizer.load(SMALL, self.config))
+        self.examples = training_examples(folder, plan, self.config)
+        self.held_out = held_out_examples(folder, plan, self.config)
+        self.log = Log()
+        self._saved_s = time.monotonic()
+
+    @property
+    def checkpoint(self) -> Path:
+        """Where the state of the training is kept."""
+        return self.folder / "checkpoint.pt"
+
+    def run(self) -> None:
+        """Both phases, from the last checkpoint on."""
+        state = torch.load(self.checkpoint) if self.checkpoint.is_file() else None
+        if state is not None:
+            begun = Numbers(**state["plan"])
+            if replace(begun, workers=self.plan.workers) != self.plan:
+                raise SystemExit(f"{self.folder} holds a training with other numbers: {begun}")
+            self.network.load_state_dict(state["network"])
+            self.log = Log(**state["log"])
+        visual = self.network.vlm.model.visual
+        tokens = visual.tokens(self._grid())
+        reader = Reader(self.config, tokens)
+        torch.manual_seed(self.plan.seed)
+        reader.start_quietly()
+        if state is None or state["phase"] == "sight":
+            named = [*visual.named_parameters(), *reader.named_parameters(prefix="reader")]
+            learn = self._sight_step(reader)
+            self._phase("sight", named, self.plan.sight_steps, learn, state, reader)
+            state = None
+        self._phase(
+            "drive", list(self.network.named_parameters()), self.plan.steps, self._drive_step, state
+        )
+        if self.rank == 0:
+            write_model(self.network, self.folder / "model")
+
+    def _grid(self) -> tuple[int, int]:
+        patch = self.config.backbone.vision.patch_size
+        height, width = self.examples[0].images.shape[1:3]
+        return height // patch, width // patch
+
+    def _phase(
+        self,
+        name: str,
+        named: list[tuple[str, nn.Parameter]],
+        steps: int,
+        learn: Callable[[int, np.ndarray], dict[str, float]],
+        state: dict | None,
+        reader: Reader | None = None,
+    ) -> None:
+        optimiser = Optimiser(named, steps)
+        first = 0
+        if state is not None:
+            first = state["step"]
+            optimiser.load(state["optimiser"])
+            if reader is not None:
+                reader.load_state_dict(state["reader"])
+        batch = SIGHT_BATCH if name == "sight" else self.plan.batch
+        batches = order(len(self.examples), batch, self.plan.seed, first)
+        parameters = [parameter for _, parameter in named]
+        bar = tqdm(range(first, steps), name, steps, initial=first, disable=self.rank > 0)
+        for step in bar:
+            mine = next(batches)[self.rank :: self.plan.workers]
+            values = learn(step, mine)
+            gather_gradients(parameters, self.plan.workers)
+            optimiser.step(step)
+            for key, value in values.items():
+                getattr(self.log, key).append((step, value))
+            bar.set_postfix({key: f"{value:.3f}" for key, value in values.items()})
+            if name == "drive" and (step + 1) % CHECK_EVERY == 0:
+                self._check(step)
+            self._save(name, step + 1, optimiser, reader)
+
+    def _sight_step(self, reader: Reader) -> Callable[[int, np.ndarray], dict[str, float]]:
+        def learn(step: int, mine: np.ndarray) -> dict[str, float]:
+            sights = [sight(self.examples[int(i)]) for i in mine]
+            loss = sight_loss(self.network.vlm.model.visual, reader, sights)
+            loss.backward()
+            return {"sight": loss.item()}
+
+        return learn
+
+    def _drive_step(self, step: int, mine: np.ndarray) -> dict[str, float]:
+        (seed,) = np.random.SeedSequence([self.plan.seed, step, self.rank]).generate_state(1)
+        rng = torch.Generator().manual_seed(int(seed))
+        reasoning, flow = 0.0, 0.0
+        for index in mine:
+            lesson = self.teacher.lesson(self.examples[int(index)])
+            loss = losses(self.network, self.config, lesson, rng)
+            (loss.total / len(mine)).backward()
+            reasoning += loss.reasoning.item() / len(mine)
+            flow += loss.flow.item() / len(mine)
+        return {"reasoning": reasoning, "flow": flow}
+
+    @torch.no_grad()
+    def _check(self, step: int) -> None:
+        """Mean losses on held-out examples, of which each worker takes its share."""
+        chosen = np.linspace(0, len(self.held_out) - 1, CHECKED).astype(int)
+        rng = torch.Generator().manual_seed(self.rank)
+        total = torch.zeros(2)
+        for index in chosen[self.rank :: self.plan.workers]:
+            lesson = self.teacher.lesson(self.held_out[int(index)])
+            loss = losses(self.network, self.config, lesson, rng)
+            total += torch.stack([loss.reasoning, loss.flow]) / CHECKED
+        if self.plan.workers > 1:
+            torch.distributed.all_reduce(total)
+        self.log.held_out_reasoning.append((step, float(total[0])))
+        self.log.held_out_flow.append((step, float(total[1])))
+        if self.rank == 0:
+            tqdm.write(f"step {step + 1}: held out, reasoning {total[0]:.3f}, flow {total[1]:.3f}")
+
+    def _save(self, phase: str, step: int, optimiser: Optimiser, reader: Reader | None) -> None:
+        """A checkpoint where the last one is ten minutes old, or the phase ends."""
+        ends = step == (self.plan.sight_steps if phase == "sight" else self.plan.steps)
+        if self.rank > 0 or (time.monotonic() - self._saved_s < CHECKPOINT_EVERY_S and not ends):
+            return
+        self._saved_s = time.monotonic()
+        state = {
+            "plan": asdict(self.plan),
+            "phase": phase,
+            "step": step,
+            "network": self.network.state_dict(),
+            "optimiser": optimiser.state(),
+            "reader": None if reader is None else reader.state_dict(),
+            "log": asdict(self.log),
+        }
+        temporary = self.checkpoint.with_suffix(".writing")
+        torch.save(state, temporary)
+        os.replace(temporary, self.checkpoint)
+        draw_losses(self.log, self.folder / "loss.png")
+
+
+def training_examples(folder: Path, plan: Numbers, config: ModelConfig) -> Examples:
+    """The examples that are learnt from."""
+    seeds = TRAINING_SEEDS[: plan.drives]
+    return make_examples(folder / "examples", seeds, recipe(plan, config), plan.workers)
+
+
+def held_out_examples(folder: Path, plan: Numbers, config: ModelConfig) -> Examples:
+    """Examples from drives that nothing is learnt from."""
+    seeds = HELD_OUT_SEEDS[1 : 1 + HELD_OUT_DRIVES]  # 0 is the demo's own
+    return make_examples(folder / "examples", seeds, recipe(plan, config), plan.workers)
+
+
+def recipe(plan: Numbers, config: ModelConfig) -> Recipe:
+    """How examples are taken for a model."""
+    return Recipe(plan.per_drive, config.min_pixels, config.max_pixels)
+
+
+def write_model(network: Network, folder: Path) -> None:
+    """A checkpoint folder in bfloat16 that the normal loader reads."""
+    temporary = Path(tempfile.mkdtemp(dir=folder.parent))
+    shutil.copytree(SMALL, temporary, dirs_exist_ok=True)
+    tensors = {name: _stored(value) for name, value in network.state_dict().items()}
+    save_file(tensors, temporary / "model.safetensors")
+    shutil.rmtree(folder, ignore_errors=True)
+    os.replace(temporary, folder)
+
+
+def _stored(value: Tensor) -> Tensor:
+    return value.detach().to(torch.bfloat16).contiguous()
+
+
+def draw_losses(log: Log, path: Path) -> None:
+    """The losses over the steps, smoothed, with the held-out ones as points."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
+    for axis, name in zip(axes, ("sight", "reasoning", "flow")):
+        values = getattr(log, name)
+        axis.set(title=name, xlabel="step", yscale="log")
+        if values:
+            steps, numbers = np.array(values).T
+            width = max(1, len(numbers) // 60)
+            means = np.convolve(numbers, np.ones(width) / width, "valid")
+            axis.plot(steps, numbers, color="0.85", linewidth=0.5)
+            axis.plot(steps[width - 1 :], means, label="training")
+        checked = getattr(log, f"held_out_{name}", [])
+        if checked:
+            axis.plot(*np.array(checked).T, "o-", label="held out")
+            axis.legend()
+    figure.savefig(path, dpi=100)
+    plt.close(figure)
+
+
+def _work(rank: int, folder: Path, plan: Numbers, meeting: str) -> None:
+    torch.set_num_threads(1)
+    if plan.workers > 1:
+        torch.distributed.init_process_group(
+            "gloo", init_method=f"file://{meeting}", rank=rank, world_size=plan.workers
+        )
+    Worker(folder, plan, rank).run()
+
+
+def main() -> None:
+    """Run the training."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, help="where examples, checkpoint and model go")
+    for name, default in asdict(Numbers()).items():
+        option = "--" + name.replace("_", "-")
+        parser.add_argument(option, type=int, default=default, help=f"default {default}")
+    values = vars(parser.parse_args())
+    folder: Path = values.pop("folder")
+    plan = Numbers(**values)
+    folder.mkdir(parents=True, exist_ok=True)
+    config = load_config(SMALL)
+    # Made here, so that the workers find them.
+    print(f"{len(training_examples(folder, plan, config))} examples to learn from")
+    held_out_examples(folder, plan, config)
+    (folder / "plan.json").write_text(json.dumps(asdict(plan), indent=1))
+    with tempfile.TemporaryDirectory() as meeting:
+        start_processes(_work, (folder, plan, f"{meeting}/meeting"), nprocs=plan.workers)
+    print(f"the model is in {folder / 'model'}")
+
+
+if __name__ == "__main__":
+    main()
