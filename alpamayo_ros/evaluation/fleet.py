@@ -172,7 +172,8 @@ def run_ray(job: Job, bags: Sequence[NamedBag], workers: int) -> Iterator[Outcom
     if started_here:
         ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False)
     actor = ray.remote(**_resources(job.model.device))(_Worker)
-    pool = ActorPool([actor.remote(job) for _ in range(workers)])
+    # Typed by hand: Ray may be missing where types are checked, and its own types are too narrow.
+    pool: Any = ActorPool([actor.remote(job) for _ in range(workers)])
     try:
         yield from pool.map(lambda a, bag: a.process.remote(bag), bags)
     finally:
