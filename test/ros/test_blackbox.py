@@ -19,6 +19,9 @@ from .rig import Rig
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
 
 TOKENS = 8
+# The node has reused features that were encoded in another batch, with other threads: bit-equality
+# holds in one process (test/sensing/test_blackbox.py), across them the bound that reuse must keep.
+REUSE_ATOL_M = 1e-4
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +60,9 @@ def expect_the_same_again(path: Path, published: DrivingPlan) -> None:
     plan = planner.plan(Snapshot.load(path))
     planner.close()
     assert plan.reasoning == published.reasoning
-    # Published in the map, 2 km away, in float64: that is what limits the comparison.
     difference = waypoints_in_ego_frame(published) - plan.waypoints
     difference[:, 2] = np.remainder(difference[:, 2] + np.pi, 2 * np.pi) - np.pi
-    np.testing.assert_allclose(difference, 0, atol=1e-6)
+    np.testing.assert_allclose(difference, 0, atol=REUSE_ATOL_M)
 
 
 def test_the_newest_snapshots_of_rejected_plans_are_kept_and_give_those_plans_again(bench, folder):
