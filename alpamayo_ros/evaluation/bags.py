@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,8 @@ from rosbags.highlevel import AnyReader
 from rosbags.interfaces import Connection
 from rosbags.typesys import Stores, get_typestore
 
-from alpamayo_ros.types import CAMERA_ROLES, UserError
+from alpamayo_ros.sensing.messages import frame_of_compressed_image, frame_of_image
+from alpamayo_ros.types import CAMERA_ROLES, Frame, UserError
 
 IMAGE = "sensor_msgs/msg/Image"
 COMPRESSED = "sensor_msgs/msg/CompressedImage"
@@ -44,6 +45,15 @@ class BagMessage:
     log_ns: int
     msgtype: str
     value: Any
+
+    def frame(self) -> Frame:
+        """The frame of a camera's message.
+
+        Raises:
+            MalformedImageError: it is compressed, and neither JPEG nor PNG.
+        """
+        read = frame_of_compressed_image if self.msgtype == COMPRESSED else frame_of_image
+        return read(self.value)
 
 
 class Bag:
@@ -198,15 +208,24 @@ def bag_sha256(path: Path) -> str:
     Raises:
         BagError: there is no storage file, or it cannot be read.
     """
-    digest = hashlib.sha256()
     try:
-        for file in storage_files(path):
-            digest.update(file.name.encode() + b"\0")
-            with file.open("rb") as stream:
-                while block := stream.read(HASH_BLOCK_BYTES):
-                    digest.update(block)
+        return files_sha256(storage_files(path))
     except OSError as error:
         raise BagError(f"bag {path} cannot be read: {error.strerror}") from None
+
+
+def files_sha256(files: Iterable[Path]) -> str:
+    """sha256 over files and their names, in the order given.
+
+    Raises:
+        OSError: one cannot be read.
+    """
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.name.encode() + b"\0")
+        with file.open("rb") as stream:
+            while block := stream.read(HASH_BLOCK_BYTES):
+                digest.update(block)
     return digest.hexdigest()
 
 

@@ -14,15 +14,15 @@ motion interpolated at exactly t0 - 1.5 .. t0; theirs is t0 = 5.1 s.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import cv2
 import numpy as np
 
-from alpamayo_ros.evaluation.bags import HASH_BLOCK_BYTES, BagError
+from alpamayo_ros.evaluation.bags import BagError, files_sha256
 from alpamayo_ros.evaluation.truth import DrivenTrack
 from alpamayo_ros.sensing.poses import PoseRing, ego_history, implied_speeds_m_s
 from alpamayo_ros.sensing.sampler import SamplerSettings, Selection
@@ -89,13 +89,7 @@ class Clip:
 
     def sha256(self) -> str:
         """sha256 over the clip's files and their names, in order of name."""
-        digest = hashlib.sha256()
-        for file in sorted(self.files, key=lambda f: f.name):
-            digest.update(file.name.encode() + b"\0")
-            with file.open("rb") as stream:
-                while block := stream.read(HASH_BLOCK_BYTES):
-                    digest.update(block)
-        return digest.hexdigest()
+        return files_sha256(sorted(self.files, key=lambda file: file.name))
 
     def selection(self, t0_s: float, origin: Origin = NO_ORIGIN) -> Selection:
         """What a decision at t0_s is made from.
@@ -133,10 +127,14 @@ class Clip:
 
     def truth(self, selection: Selection, origin: Origin = NO_ORIGIN) -> np.ndarray:
         """Where the vehicle went, (64, 3) as DrivenTrack.future gives it."""
+        return self._driven.future(selection, SamplerSettings().max_gap_ns, origin)
+
+    @cached_property
+    def _driven(self) -> DrivenTrack:
         track = DrivenTrack()
         for pose in self.poses:
             track.add(pose, ANCHOR, RIG)
-        return track.future(selection, SamplerSettings().max_gap_ns, origin)
+        return track
 
     def snapshot(self, t0_s: float = PUBLISHED_T0_S) -> Snapshot:
         """The snapshot at t0_s with the cameras' own pixels; `.save` makes a snapshot file.

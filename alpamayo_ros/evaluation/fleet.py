@@ -88,13 +88,15 @@ def name_bags(paths: Sequence[Path]) -> list[NamedBag]:
     Raises:
         FleetError: a bag is given twice.
     """
-    clips = [p for path in paths if is_clip(path) for p in _clips(path)]
+    bags: list[Path] = []
+    clips: list[Path] = []
+    for path in paths:
+        if is_clip(path):
+            clips += find_clips(path) if path.is_dir() else [path]
+        else:
+            bags.append(path)
     named_clips = [NamedBag(path, path.name.removesuffix(EGOMOTION)) for path in clips]
-    return _distinct(_name_by_folder([p for p in paths if not is_clip(p)]) + named_clips)
-
-
-def _clips(path: Path) -> list[Path]:
-    return find_clips(path) if path.is_dir() else [path]
+    return _distinct(_name_by_folder(bags) + named_clips)
 
 
 def _name_by_folder(paths: Sequence[Path]) -> list[NamedBag]:
@@ -117,8 +119,8 @@ def process_bag(job: Job, bag: NamedBag, decider: Decider, progress: Progress) -
     """The records of a bag, kept ones where they are still good; or why there are none."""
     file = job.output / "bags" / f"{bag.name}.npz"
     try:
-        clip = is_clip(bag.path)
-        content = Clip.load(bag.path).sha256() if clip else bag_sha256(bag.path)
+        clip = Clip.load(bag.path) if is_clip(bag.path) else None
+        content = clip.sha256() if clip else bag_sha256(bag.path)
         key = job.key(content, decider.identity)
         try:
             kept = load_records(file, key)
@@ -126,7 +128,7 @@ def process_bag(job: Job, bag: NamedBag, decider: Decider, progress: Progress) -
         except RecordsError:
             pass
         if clip:
-            records = evaluate_clip(bag.path, bag.name, decider, job.settings)
+            records = evaluate_clip(clip, bag.path, bag.name, decider, job.settings, content)
         else:
             records = evaluate_bag(
                 bag.path,
@@ -134,6 +136,7 @@ def process_bag(job: Job, bag: NamedBag, decider: Decider, progress: Progress) -
                 decider,
                 job.settings,
                 lambda share, decisions: progress(bag, share, decisions),
+                content,
             )
         file.parent.mkdir(parents=True, exist_ok=True)
         records.save(file, key)

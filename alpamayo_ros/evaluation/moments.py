@@ -10,12 +10,12 @@ import cv2
 import numpy as np
 
 from alpamayo_ros.demo.pictures import Surroundings, draw_from_above
-from alpamayo_ros.evaluation.bags import COMPRESSED, Bag, TopicChoice
+from alpamayo_ros.evaluation.bags import Bag, TopicChoice
 from alpamayo_ros.evaluation.clips import Clip, is_clip
 from alpamayo_ros.evaluation.records import BagRecords
 from alpamayo_ros.evaluation.scores import MODEL, Scored
 from alpamayo_ros.sensing.images import decode
-from alpamayo_ros.sensing.messages import frame_of_compressed_image, frame_of_image, stamp_ns
+from alpamayo_ros.sensing.messages import stamp_ns
 from alpamayo_ros.types import CAMERA_ROLES, UserError
 
 WORST = 10
@@ -99,9 +99,7 @@ def _cameras(reader: Bag, decision: Scored) -> dict[str, np.ndarray]:
     found = {}
     for message in reader.messages(CAMERA_ROLES, t0_ns - BEFORE_NS, t0_ns + AFTER_NS):
         if stamp_ns(message.value.header) == stamps[message.name]:
-            compressed = message.msgtype == COMPRESSED
-            frame = (frame_of_compressed_image if compressed else frame_of_image)(message.value)
-            found[message.name] = _shrunk(decode(frame))
+            found[message.name] = _shrunk(decode(message.frame()))
     return {role: found[role] for role in CAMERA_ROLES if role in found}
 
 

@@ -7,29 +7,17 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from alpamayo_ros.evaluation.bags import (
-    COMPRESSED,
-    Bag,
-    BagError,
-    BagMessage,
-    TopicChoice,
-    bag_sha256,
-)
+from alpamayo_ros.evaluation.bags import Bag, BagError, BagMessage, TopicChoice, bag_sha256
 from alpamayo_ros.evaluation.clips import ANCHOR, PUBLISHED_T0_S, RIG, Clip
 from alpamayo_ros.evaluation.records import BagRecords, Record
 from alpamayo_ros.evaluation.truth import DrivenTrack
 from alpamayo_ros.planning.planner import UnusableFrameError
 from alpamayo_ros.sensing.images import MalformedImageError
-from alpamayo_ros.sensing.messages import (
-    MalformedOdometryError,
-    frame_of_compressed_image,
-    frame_of_image,
-    pose_of_odometry,
-)
+from alpamayo_ros.sensing.messages import MalformedOdometryError, pose_of_odometry
 from alpamayo_ros.sensing.navigation import Navigation
 from alpamayo_ros.sensing.sampler import Sampler, SamplerSettings, Selection
 from alpamayo_ros.types import CAMERA_ROLES, Plan, Verdict
@@ -129,11 +117,15 @@ def evaluate_bag(
     decider: Decider,
     settings: RunSettings,
     progress: Progress = lambda share, decisions: None,
+    sha256: str | None = None,
 ) -> BagRecords:
     """Every decision on a bag, with its truth.
 
     The clock is the log time of the messages, as it is for a node to which the bag is played: what
     the node would refuse as stale is refused here.
+
+    Args:
+        sha256: of the bag, where it is known already: bags have gigabytes.
 
     Raises:
         BagError: the bag is damaged, lacks a topic, or holds no t0 to plan on; one line.
@@ -147,18 +139,24 @@ def evaluate_bag(
             progress(bag.share_before(message.log_ns), len(reading.taken))
         if not reading.taken:
             raise BagError(f"bag {path}: no decision was made: {reading.why_not()}")
-        return _records(path, name, bag, reading, decider, time.perf_counter() - start_s)
+        wall_s = time.perf_counter() - start_s
+        return _records(path, name, bag, reading, decider, wall_s, sha256 or bag_sha256(path))
 
 
-def evaluate_clip(path: Path, name: str, decider: Decider, settings: RunSettings) -> BagRecords:
+def evaluate_clip(
+    clip: Clip, path: Path, name: str, decider: Decider, settings: RunSettings, sha256: str
+) -> BagRecords:
     """Every decision on a clip of the public dataset, with its truth.
+
+    Args:
+        path: where the clip was found.
+        sha256: of the clip.
 
     Raises:
         BagError: the clip is damaged or does not cover a t0; one line.
     """
     start_s = time.perf_counter()
     decider.reset()
-    clip = Clip.load(path)
     origin = settings.to_rear_axle
     records = []
     for t0_s in settings.clip_times_s:
@@ -174,7 +172,7 @@ def evaluate_clip(path: Path, name: str, decider: Decider, settings: RunSettings
     return BagRecords(
         name=name,
         path=str(path),
-        sha256=clip.sha256(),
+        sha256=sha256,
         duration_s=clip.duration_s,
         frame_id=ANCHOR,
         child_frame_id=RIG,
@@ -207,15 +205,15 @@ class _Reading:
         """Take a message, then plan on what can be planned on."""
         self.received[message.name] += 1
         try:
-            self._store(message.name, message.value, message)
+            self._store(message)
         except (MalformedImageError, MalformedOdometryError) as error:
             self.malformed[str(error)] += 1
             return
         while self._take(message.log_ns):
             pass
 
-    def _store(self, name: str, value: Any, message: BagMessage) -> None:
-        log_ns = message.log_ns
+    def _store(self, message: BagMessage) -> None:
+        name, value, log_ns = message.name, message.value, message.log_ns
         if name == "navigation":
             self._navigation.set(value.data, log_ns, NAVIGATION_LENGTH)
         elif name == "odometry":
@@ -223,9 +221,7 @@ class _Reading:
             self.sampler.add_pose(pose, value.header.frame_id, value.child_frame_id, log_ns)
             self.drive.add(pose, value.header.frame_id, value.child_frame_id)
         else:
-            compressed = message.msgtype == COMPRESSED
-            frame = (frame_of_compressed_image if compressed else frame_of_image)(value)
-            self.sampler.add_frame(name, frame, log_ns)
+            self.sampler.add_frame(name, message.frame(), log_ns)
 
     def _take(self, now_ns: int) -> bool:
         """Plan on the newest t0; whether another may be there because a frame was dropped."""
@@ -268,7 +264,13 @@ class _Reading:
 
 
 def _records(
-    path: Path, name: str, bag: Bag, reading: _Reading, decider: Decider, wall_s: float
+    path: Path,
+    name: str,
+    bag: Bag,
+    reading: _Reading,
+    decider: Decider,
+    wall_s: float,
+    sha256: str,
 ) -> BagRecords:
     model_id, device, dtype = decider.identity
     refused = dict(sorted(reading.sampler.refused.items()))
@@ -278,7 +280,7 @@ def _records(
     return BagRecords(
         name=name,
         path=str(path),
-        sha256=bag_sha256(path),
+        sha256=sha256,
         duration_s=bag.duration_s,
         frame_id=last.frame_id,
         child_frame_id=last.child_frame_id,
