@@ -11,7 +11,8 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -77,6 +78,44 @@ def _flush_output() -> None:
         if isinstance(error, BrokenPipeError):
             raise
         raise UsageError(f"standard output cannot be written: {error.strerror}") from None
+
+
+def require_range(option: str, value: float, least: float, most: float) -> None:
+    """Refuse a number outside least..most.
+
+    Raises:
+        UsageError: it is outside, or no number.
+    """
+    if not least <= value <= most:
+        raise UsageError(f"{option} {value:g}: allowed are {least:g} to {most:g}")
+
+
+def claim_folder(output: Path, marker: str, foreign: str) -> None:
+    """Make the folder of a program's results, or take one that it has made before.
+
+    Args:
+        marker: name of the file that says whose folder it is.
+        foreign: what is wrong with a folder that holds other things.
+
+    Raises:
+        UsageError: it is no folder, somebody else's, or cannot be written.
+    """
+    if output.exists() and not output.is_dir():
+        raise UsageError(f"--output {output} is no folder")
+    if output.is_dir() and any(output.iterdir()) and not (output / marker).exists():
+        raise UsageError(f"--output {output} is not empty and {foreign}")
+    with writing(output):
+        output.mkdir(parents=True, exist_ok=True)
+        (output / marker).touch()
+
+
+@contextmanager
+def writing(output: Path) -> Iterator[None]:
+    """Whatever the system refuses inside becomes a UsageError that names the output."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"--output {output} cannot be written: {error.strerror}") from None
 
 
 def check_output(output: str | None) -> None:

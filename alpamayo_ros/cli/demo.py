@@ -15,7 +15,14 @@ import cv2
 import numpy as np
 from tqdm import tqdm
 
-from alpamayo_ros.cli.common import OneLineParser, UsageError, run
+from alpamayo_ros.cli.common import (
+    OneLineParser,
+    UsageError,
+    claim_folder,
+    require_range,
+    run,
+    writing,
+)
 from alpamayo_ros.demo.drive import MAX_DURATION_S
 from alpamayo_ros.demo.moments import ShownPlan, make_moments
 from alpamayo_ros.demo.recording import DriveRecording, record_drive
@@ -53,11 +60,11 @@ def _command(argv: Sequence[str] | None) -> int:
 
 
 def _demo(options: argparse.Namespace) -> int:
-    _require("--duration", options.duration, SHORTEST_S, MAX_DURATION_S)
-    _require("--seed", options.seed, 0, 2**63 - 1)
-    _require("--moments", options.moments, 0, 1000)
+    require_range("--duration", options.duration, SHORTEST_S, MAX_DURATION_S)
+    require_range("--seed", options.seed, 0, 2**63 - 1)
+    require_range("--moments", options.moments, 0, 1000)
     if options.domain_id is not None:
-        _require("--domain-id", options.domain_id, 0, LAST_DOMAIN)
+        require_range("--domain-id", options.domain_id, 0, LAST_DOMAIN)
     params_file = options.params_file or config_file("demo.yaml")
     if params_file is None or not params_file.is_file():
         raise UsageError(f"--params-file {params_file}: there is no such file")
@@ -88,11 +95,6 @@ def _summary(recording: DriveRecording, plans: list[ShownPlan], outcome: BagRun)
     )
 
 
-def _require(name: str, value: float, least: float, most: float) -> None:
-    if not least <= value <= most:
-        raise UsageError(f"{name} {value:g}: allowed are {least:g} to {most:g}")
-
-
 def _play(recording: DriveRecording, params_file: Path, log: Path, domain_id: int | None) -> BagRun:
     """Run the node on the bag, with a bar of bag seconds and plans."""
     bar = tqdm(total=recording.duration_s, unit="s", desc="playing", disable=None)
@@ -121,16 +123,9 @@ def _draft(output: Path) -> Iterator[Path]:
     Raises:
         UsageError: the output is no folder of a demo, or cannot be written.
     """
-    if output.exists() and not output.is_dir():
-        raise UsageError(f"--output {output} is no folder")
-    if output.is_dir() and any(output.iterdir()) and not (output / MARKER).exists():
-        raise UsageError(f"--output {output} is not empty and not a demo's: choose another folder")
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        (output / MARKER).touch()
+    claim_folder(output, MARKER, "not a demo's: choose another folder")
+    with writing(output):
         draft = Path(tempfile.mkdtemp(prefix=f".{output.name}.draft-", dir=output.parent))
-    except OSError as error:
-        raise UsageError(f"--output {output} cannot be written: {error.strerror}") from None
     try:
         yield draft
     finally:

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from alpamayo_ros.cli.common import OneLineParser, UsageError, run
+from alpamayo_ros.cli.common import (
+    OneLineParser,
+    UsageError,
+    claim_folder,
+    require_range,
+    run,
+)
 from alpamayo_ros.types import CAMERA_ROLES
 
 if TYPE_CHECKING:
@@ -72,7 +78,7 @@ def _main(argv: Sequence[str] | None) -> int:
     start_s = time.monotonic()
     bags, job = name_bags(options.bags), _job(options)
     other = load_run(options.compare) if options.compare else None
-    _claim(options.output)
+    claim_folder(options.output, MARKER, "of no evaluation: choose another")
     bars = _Bars(bags)
     if options.engine == "ray":
         stream = run_ray(job, bags, options.workers)
@@ -111,10 +117,7 @@ def _check(options: argparse.Namespace) -> None:
         ("max_new_tokens", 1, 1024),
         ("workers", 1, 1024),
     ):
-        value = getattr(options, name)
-        if not least <= value <= most:
-            option = "--" + name.replace("_", "-")
-            raise UsageError(f"{option} {value:g}: allowed are {least:g} to {most:g}")
+        require_range("--" + name.replace("_", "-"), getattr(options, name), least, most)
 
 
 def _job(options: argparse.Namespace) -> Job:
@@ -166,19 +169,6 @@ def _configuration(options: argparse.Namespace, job: Job) -> dict[str, Any]:
     if job.plans is not None:
         return {**settings, "plans": True}
     return {**settings, **asdict(job.model.planner)}
-
-
-def _claim(output: Path) -> None:
-    """Make the output folder, or take one of an earlier run."""
-    if output.exists() and not output.is_dir():
-        raise UsageError(f"--output {output} is no folder")
-    if output.is_dir() and any(output.iterdir()) and not (output / MARKER).exists():
-        raise UsageError(f"--output {output} is not empty and of no evaluation: choose another")
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        (output / MARKER).touch()
-    except OSError as error:
-        raise UsageError(f"--output {output} cannot be written: {error.strerror}") from None
 
 
 def _write(options: argparse.Namespace, results: Results, other: list[BagRecords] | None) -> None:
