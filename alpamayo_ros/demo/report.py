@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,21 +54,29 @@ def write_report(
     folder: str | os.PathLike[str], summary: Summary, moments: Sequence[Moment]
 ) -> Path:
     """Write report.html into an existing folder, atomically, and return its path."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("alpamayo_ros.demo"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["picture"] = picture_uri
-    page = environment.get_template("report.html").render(
+    page = page_template("alpamayo_ros.demo", "report.html").render(
         summary=summary,
         untrained=UNTRAINED,
         moments=moments,
         chart=latency_chart(summary.decisions),
     )
     return write_text(Path(folder) / "report.html", page)
+
+
+def page_template(
+    package: str, name: str, filters: Mapping[str, Callable[..., str]] | None = None
+) -> jinja2.Template:
+    """A package's template for a page; `picture` and the given filters are at its disposal."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader(package),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["picture"] = picture_uri
+    environment.filters.update(filters or {})
+    return environment.get_template(name)
 
 
 def picture_uri(image_rgb: np.ndarray) -> str:

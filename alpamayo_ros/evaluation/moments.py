@@ -61,12 +61,11 @@ def make_moments(
 
 def _from_above(decision: Scored) -> np.ndarray:
     record = decision.record
-    known = record.truth[np.isfinite(record.truth[:, 0])]
     return draw_from_above(
         record.plan.astype(np.float64),
         record.samples.astype(np.float64),
         record.history_xyz,
-        Surroundings(truth=known),
+        Surroundings(truth=record.known_truth),
         accepted=not record.reasons,
     )
 

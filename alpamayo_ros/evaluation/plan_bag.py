@@ -101,8 +101,7 @@ def _messages(
         yield "output/path", _path(bag.frame_id, record, placement, record.plan)
         in_ego = IDENTITY.then(origin)
         yield "output/path_ego", _path(bag.child_frame_id, record, in_ego, record.plan)
-    known = record.truth[np.isfinite(record.truth[:, 0])]
-    yield "evaluation/truth", _path(bag.frame_id, record, placement, known)
+    yield "evaluation/truth", _path(bag.frame_id, record, placement, record.known_truth)
 
 
 def _path(frame_id: str, record: Record, placement: Placement, waypoints: np.ndarray) -> Any:

@@ -62,6 +62,11 @@ class Record:
         """The chosen sample (64, 3)."""
         return self.samples[self.chosen]
 
+    @property
+    def known_truth(self) -> np.ndarray:
+        """The truth (N, 3) as far as it is known."""
+        return self.truth[np.isfinite(self.truth[:, 0])]
+
 
 @dataclass(frozen=True, eq=False)
 class BagRecords:

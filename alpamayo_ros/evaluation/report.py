@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 
-from alpamayo_ros.demo.report import picture_uri
+from alpamayo_ros.demo.report import page_template
 from alpamayo_ros.demo.summary import UNTRAINED, write_text
 from alpamayo_ros.evaluation import charts
 from alpamayo_ros.evaluation.compare import Comparison, Difference
-from alpamayo_ros.evaluation.metrics import HORIZONS_S
+from alpamayo_ros.evaluation.metrics import HORIZONS_S, steps_of
 from alpamayo_ros.evaluation.moments import make_moments, worst
 from alpamayo_ros.evaluation.results import Results
 from alpamayo_ros.evaluation.scores import FIGURES, MODEL, SUBJECTS, Scored
-from alpamayo_ros.types import STEP_S
 
 UNTRAINED_ID = "demo-untrained"
 MOST_TIMELINES = 24  # bags that are drawn; metrics.json has all
@@ -66,17 +64,9 @@ def write_report(
     Args:
         document: of results.document, what metrics.json holds.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("alpamayo_ros.evaluation"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["picture"] = picture_uri
-    environment.filters["estimate"] = estimate_text
     horizon_s = longest_horizon_s(scored)
-    page = environment.get_template("evaluation.html").render(
+    filters = {"estimate": estimate_text}
+    page = page_template("alpamayo_ros.evaluation", "evaluation.html", filters).render(
         document=document,
         configuration=list(_flat(document["configuration"])),
         results=results,
@@ -102,7 +92,7 @@ def write_report(
 def longest_horizon_s(scored: Sequence[Scored]) -> float:
     """The longest horizon that the truth of any decision reaches; the shortest without one."""
     most = max(decision.known_waypoints for decision in scored)
-    reached = [h for h in HORIZONS_S if round(h / STEP_S) <= most]
+    reached = [h for h in HORIZONS_S if steps_of(h) <= most]
     return reached[-1] if reached else HORIZONS_S[0]
 
 

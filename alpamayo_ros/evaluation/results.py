@@ -18,7 +18,7 @@ import numpy as np
 
 import alpamayo_ros
 from alpamayo_ros.demo.summary import Quantiles, write_text
-from alpamayo_ros.evaluation.metrics import HORIZONS_S, ComfortLimits
+from alpamayo_ros.evaluation.metrics import HORIZONS_S, ComfortLimits, steps_of
 from alpamayo_ros.evaluation.records import BagRecords
 from alpamayo_ros.evaluation.scores import (
     DRIVEN,
@@ -30,6 +30,7 @@ from alpamayo_ros.evaluation.scores import (
 )
 from alpamayo_ros.evaluation.statistics import Estimate, blocks, estimate
 from alpamayo_ros.evaluation.words import MANOEUVRES
+from alpamayo_ros.types import STEP_S
 
 SCHEMA = 1
 LIBRARIES = ("numpy", "opencv-python-headless", "rosbags", "torch", "transformers")
@@ -112,7 +113,7 @@ def document(results: Results, scored: Sequence[Scored]) -> dict[str, Any]:
         "decisions_not_finite": sum(not decision.finite for decision in scored),
         "decisions_with_truth": {
             str(horizon_s): sum(
-                decision.known_waypoints >= round(horizon_s * 10) for decision in scored
+                decision.known_waypoints >= steps_of(horizon_s) for decision in scored
             )
             for horizon_s in HORIZONS_S
         },
@@ -247,7 +248,7 @@ def _cells(decision: Scored) -> Iterator[tuple[str, Any]]:
     yield "t0_ns", record.t0_ns
     yield "t_s", f"{record.t_s:.3f}"
     yield "speed_m_s", f"{record.speed_m_s:.6g}"
-    yield "truth_s", f"{decision.known_waypoints * 0.1:.1f}"
+    yield "truth_s", f"{decision.known_waypoints * STEP_S:.1f}"
     yield "accepted", int(not record.reasons)
     yield "reasons", "; ".join(record.reasons)
     for subject in SUBJECTS:

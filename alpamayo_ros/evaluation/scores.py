@@ -69,7 +69,7 @@ class Scored:
     @cached_property
     def known_waypoints(self) -> int:
         """How far the truth reaches."""
-        return int(np.isfinite(self.record.truth[:, 0]).sum())
+        return len(self.record.known_truth)
 
     @cached_property
     def plans(self) -> Mapping[str, np.ndarray]:
