@@ -23,10 +23,11 @@ from tqdm import tqdm
 from alpamayo_ros import demo
 from alpamayo_ros.demo.cameras import default_rig
 from alpamayo_ros.demo.causes import Category
-from alpamayo_ros.demo.drive import Drive, in_ego_frame
+from alpamayo_ros.demo.drive import Drive
 from alpamayo_ros.demo.render import render
 from alpamayo_ros.demo.vehicle import VehicleState
 from alpamayo_ros.model.images import resize_frame
+from alpamayo_ros.sensing.poses import Track, ego_history
 from alpamayo_ros.types import (
     CAMERA_IDS,
     FRAME_OFFSETS_NS,
@@ -165,14 +166,14 @@ def example_at(drive: Drive, t_s: float, recipe: Recipe) -> Example:
 
 def history_of(states: Sequence[VehicleState]) -> tuple[np.ndarray, np.ndarray]:
     """Positions float64 (N, 3) and rotations (N, 3, 3) of states, in the frame of the last one."""
-    now = states[-1]
-    xy = in_ego_frame(now, np.array([(state.x_m, state.y_m) for state in states]))
-    yaw = np.array([state.yaw_rad - now.yaw_rad for state in states])
-    rot = np.zeros((len(states), 3, 3))
-    rot[:, 0, 0] = rot[:, 1, 1] = np.cos(yaw)
-    rot[:, 1, 0], rot[:, 0, 1] = np.sin(yaw), -np.sin(yaw)
-    rot[:, 2, 2] = 1
-    return np.column_stack([xy, np.zeros(len(states))]), rot
+    half_yaw = np.array([state.yaw_rad for state in states]) / 2
+    zero = np.zeros(len(states))
+    track = Track(
+        np.array([(state.x_m, state.y_m, 0.0) for state in states]),
+        np.column_stack([zero, zero, np.sin(half_yaw), np.cos(half_yaw)]),
+        np.array([state.speed_m_s for state in states]),
+    )
+    return ego_history(track, np.zeros(4))
 
 
 def _make(root: Path, seed: int, recipe: Recipe) -> None:

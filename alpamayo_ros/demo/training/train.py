@@ -104,6 +104,9 @@ class Worker:
         self.teacher = Teacher(self.config, TextTokenizer.load(SMALL, self.config))
         self.examples = training_examples(folder, plan, self.config)
         self.held_out = held_out_examples(folder, plan, self.config)
+        self.reader = Reader(self.config, self.network.vlm.model.visual.tokens(self._grid()))
+        torch.manual_seed(plan.seed)
+        self.reader.start_quietly()
         self.log = Log()
         self._saved_s = time.monotonic()
 
@@ -120,16 +123,12 @@ class Worker:
             if replace(begun, workers=self.plan.workers) != self.plan:
                 raise SystemExit(f"{self.folder} holds a training with other numbers: {begun}")
             self.network.load_state_dict(state["network"])
+            self.reader.load_state_dict(state["reader"])
             self.log = Log(**state["log"])
-        visual = self.network.vlm.model.visual
-        tokens = visual.tokens(self._grid())
-        reader = Reader(self.config, tokens)
-        torch.manual_seed(self.plan.seed)
-        reader.start_quietly()
         if state is None or state["phase"] == "sight":
-            named = [*visual.named_parameters(), *reader.named_parameters(prefix="reader")]
-            learn = self._sight_step(reader)
-            self._phase("sight", named, self.plan.sight_steps, learn, state, reader)
+            visual = self.network.vlm.model.visual
+            named = [*visual.named_parameters(), *self.reader.named_parameters(prefix="reader")]
+            self._phase("sight", named, self.plan.sight_steps, self._sight_step, state)
             state = None
         self._phase(
             "drive", list(self.network.named_parameters()), self.plan.steps, self._drive_step, state
@@ -149,15 +148,12 @@ class Worker:
         steps: int,
         learn: Callable[[int, np.ndarray], dict[str, float]],
         state: dict | None,
-        reader: Reader | None = None,
     ) -> None:
         optimiser = Optimiser(named, steps)
         first = 0
         if state is not None:
             first = state["step"]
             optimiser.load(state["optimiser"])
-            if reader is not None:
-                reader.load_state_dict(state["reader"])
         batch = SIGHT_BATCH if name == "sight" else self.plan.batch
         batches = order(len(self.examples), batch, self.plan.seed, first)
         parameters = [parameter for _, parameter in named]
@@ -172,16 +168,13 @@ class Worker:
             bar.set_postfix({key: f"{value:.3f}" for key, value in values.items()})
             if name == "drive" and (step + 1) % CHECK_EVERY == 0:
                 self._check(step)
-            self._save(name, step + 1, optimiser, reader)
+            self._save(name, step + 1, optimiser)
 
-    def _sight_step(self, reader: Reader) -> Callable[[int, np.ndarray], dict[str, float]]:
-        def learn(step: int, mine: np.ndarray) -> dict[str, float]:
-            sights = [sight(self.examples[int(i)]) for i in mine]
-            loss = sight_loss(self.network.vlm.model.visual, reader, sights)
-            loss.backward()
-            return {"sight": loss.item()}
-
-        return learn
+    def _sight_step(self, step: int, mine: np.ndarray) -> dict[str, float]:
+        sights = [sight(self.examples[int(i)]) for i in mine]
+        loss = sight_loss(self.network.vlm.model.visual, self.reader, sights)
+        loss.backward()
+        return {"sight": loss.item()}
 
     def _drive_step(self, step: int, mine: np.ndarray) -> dict[str, float]:
         (seed,) = np.random.SeedSequence([self.plan.seed, step, self.rank]).generate_state(1)
@@ -212,7 +205,7 @@ class Worker:
         if self.rank == 0:
             tqdm.write(f"step {step + 1}: held out, reasoning {total[0]:.3f}, flow {total[1]:.3f}")
 
-    def _save(self, phase: str, step: int, optimiser: Optimiser, reader: Reader | None) -> None:
+    def _save(self, phase: str, step: int, optimiser: Optimiser) -> None:
         """A checkpoint where the last one is ten minutes old, or the phase ends."""
         ends = step == (self.plan.sight_steps if phase == "sight" else self.plan.steps)
         if self.rank > 0 or (time.monotonic() - self._saved_s < CHECKPOINT_EVERY_S and not ends):
@@ -224,7 +217,7 @@ class Worker:
             "step": step,
             "network": self.network.state_dict(),
             "optimiser": optimiser.state(),
-            "reader": None if reader is None else reader.state_dict(),
+            "reader": self.reader.state_dict(),
             "log": asdict(self.log),
         }
         temporary = self.checkpoint.with_suffix(".writing")
