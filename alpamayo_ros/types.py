@@ -16,6 +16,7 @@ import numpy as np
 FRAMES_PER_CAMERA = 4
 HISTORY_POSES = 16
 WAYPOINTS = 64
+NS_PER_S = 1_000_000_000
 STEP_NS = 100_000_000  # frames, poses and waypoints all lie 0.1 s apart
 STEP_S = 0.1
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from alpamayo_ros.demo.causes import TEMPLATES, Action, Category, Cause, cause
 from alpamayo_ros.demo.course import Course
-from alpamayo_ros.demo.ego import BEND, FRONT_M, STEP_S, Run
+from alpamayo_ros.demo.ego import BEND, FREE, FRONT_M, STEP_S, Run
 from alpamayo_ros.demo.junctions import Turn
 from alpamayo_ros.demo.leaders import Leader
 from alpamayo_ros.demo.pedestrians import ZEBRA_HALF_M, Walker
@@ -54,7 +54,7 @@ class _Judge:
         self.sums = {
             int(what): np.cumsum(np.where(run.binding == what, np.maximum(run.held_m_s2, 0), 0.0))
             for what in np.unique(run.binding)
-            if what != -1
+            if what != FREE
         }
 
     def causes(self, count: int) -> tuple[Cause, ...]:
@@ -80,8 +80,8 @@ class _Judge:
             for what, sums in self.sums.items()
         }
         scores = {what: score for what, score in scores.items() if self._visible(step, what)}
-        best = max(scores, key=lambda what: scores[what], default=-1)
-        if best != -1 and scores[best] > HELD_M_S2:
+        best = max(scores, key=lambda what: scores[what], default=FREE)
+        if best != FREE and scores[best] > HELD_M_S2:
             return self._bend_category(step) if best == BEND else self._thing_category(step, best)
         return self._unhindered(step)
 

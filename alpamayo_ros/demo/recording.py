@@ -26,7 +26,7 @@ from alpamayo_ros.demo.cameras import Camera, default_rig
 from alpamayo_ros.demo.drive import MAX_DURATION_S, Drive
 from alpamayo_ros.demo.render import render
 from alpamayo_ros.demo.vehicle import VehicleState
-from alpamayo_ros.types import CAMERA_ROLES, REFERENCE_ROLE, STEP_NS, UserError
+from alpamayo_ros.types import CAMERA_ROLES, NS_PER_S, REFERENCE_ROLE, STEP_NS, UserError
 
 # Not a round number of seconds, nor exact in float64 seconds: so lossy handling of stamps shows.
 START_NS = 1_700_000_000_123_456_789
@@ -232,7 +232,7 @@ def _message(name: str, *values: Any) -> Any:
 
 
 def _header(stamp_ns: int, frame_id: str) -> Any:
-    stamp = _message("builtin_interfaces/msg/Time", *divmod(stamp_ns, 1_000_000_000))
+    stamp = _message("builtin_interfaces/msg/Time", *divmod(stamp_ns, NS_PER_S))
     return _message("std_msgs/msg/Header", stamp, frame_id)
 
 

@@ -29,6 +29,7 @@ from alpamayo_ros.sensing.sampler import SamplerSettings, Selection
 from alpamayo_ros.types import (
     CAMERA_ROLES,
     FRAME_OFFSETS_NS,
+    NS_PER_S,
     POSE_OFFSETS_NS,
     REFERENCE_ROLE,
     EgoPose,
@@ -103,7 +104,7 @@ class Clip:
         t0_ns = round(t0_s * 1e9)
         frames = {role: self._frames(role, t0_ns) for role in CAMERA_ROLES}
         ring = PoseRing()
-        window_ns = t0_ns + POSE_OFFSETS_NS[0] - 1_000_000_000, t0_ns + 1_000_000_000
+        window_ns = t0_ns + POSE_OFFSETS_NS[0] - NS_PER_S, t0_ns + NS_PER_S
         for pose in self.poses:
             if window_ns[0] <= pose.stamp_ns <= window_ns[1]:
                 ring.append(pose)

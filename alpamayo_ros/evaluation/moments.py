@@ -16,11 +16,11 @@ from alpamayo_ros.evaluation.records import BagRecords
 from alpamayo_ros.evaluation.scores import MODEL, Scored
 from alpamayo_ros.sensing.images import decode
 from alpamayo_ros.sensing.messages import stamp_ns
-from alpamayo_ros.types import CAMERA_ROLES, UserError
+from alpamayo_ros.types import CAMERA_ROLES, NS_PER_S, UserError
 
 WORST = 10
 PICTURE_WIDTH_PX = 576
-BEFORE_NS, AFTER_NS = 1_000_000_000, 2_000_000_000  # log times around t0 that hold its frames
+BEFORE_NS, AFTER_NS = NS_PER_S, 2 * NS_PER_S  # log times around t0 that hold its frames
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,11 +24,10 @@ from alpamayo_ros.demo.recording import BAG_VERSION
 from alpamayo_ros.evaluation.records import BagRecords, Record
 from alpamayo_ros.planning.gate import segment_speeds_m_s
 from alpamayo_ros.planning.placement import IDENTITY, Placement
-from alpamayo_ros.types import STEP_NS, WAYPOINTS, UserError
+from alpamayo_ros.types import NS_PER_S, STEP_NS, WAYPOINTS, UserError
 
 NODE = "/alpamayo"
 OWN_MESSAGES = ("Waypoint", "DrivingPlan")
-NS_PER_S = 1_000_000_000
 Origin = tuple[float, float, float, float]
 
 

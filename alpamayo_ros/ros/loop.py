@@ -5,7 +5,8 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from rclpy.node import Node
 
@@ -25,13 +26,12 @@ from alpamayo_ros.ros.parameters import NodeSettings
 from alpamayo_ros.ros.statistics import Statistics
 from alpamayo_ros.sensing.blackbox import BlackBox
 from alpamayo_ros.sensing.sampler import Selection
-from alpamayo_ros.types import Reason, Refusal
+from alpamayo_ros.types import NS_PER_S, Reason, Refusal
 
 FIRST_BACK_OFF_S = 0.5
 LONGEST_BACK_OFF_S = 10.0
 WAITING_S = 30.0  # between two lines that say what the node waits for
 STOP_S = 10.0  # longest wait for a running stage of the model
-NS_PER_S = 1_000_000_000
 
 
 class PlanRequest:
@@ -210,28 +210,32 @@ class PlanningLoop:
         return outcome
 
     def _decide(self, selection: Selection, should_stop: Callable[[], bool]) -> Decision:
-        self.watchdog.decision_since_ns = time.monotonic_ns()
-        try:
-            text = self._inputs.navigation_text(self._settings, self._now_ns())
-            return self._planner.decide(selection, text, should_stop)
-        except PlanCancelled:
-            raise
-        except Exception as error:
-            request = self._request
-            if request is not None and request.selection is selection:
-                self._finish(request, error)
-            raise
-        finally:
-            self.watchdog.decision_since_ns = None
+        with self._watched():
+            try:
+                text = self._inputs.navigation_text(self._settings, self._now_ns())
+                return self._planner.decide(selection, text, should_stop)
+            except PlanCancelled:
+                raise
+            except Exception as error:
+                request = self._request
+                if request is not None and request.selection is selection:
+                    self._finish(request, error)
+                raise
 
     def _encode_ahead(self) -> bool:
         """With nothing to plan on: encode one frame of the next t0, if there is one."""
         if not self._settings.encode_ahead:
             return False
         frames = self._inputs.frames_ahead(self._settings, self._now_ns())
-        self.watchdog.decision_since_ns = time.monotonic_ns()  # it may hang as a decision may
-        try:
+        with self._watched():
             return self._planner.encode_ahead(frames)
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Work of the model, which may hang."""
+        self.watchdog.decision_since_ns = time.monotonic_ns()
+        try:
+            yield
         finally:
             self.watchdog.decision_since_ns = None
 

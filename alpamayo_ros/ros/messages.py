@@ -14,9 +14,8 @@ from visualization_msgs.msg import Marker, MarkerArray
 from alpamayo_ros.msg import DrivingPlan, Waypoint
 from alpamayo_ros.planning.gate import segment_speeds_m_s
 from alpamayo_ros.planning.placement import Placement
-from alpamayo_ros.types import STEP_NS, WAYPOINTS, Plan, Verdict
+from alpamayo_ros.types import NS_PER_S, STEP_NS, WAYPOINTS, Plan, Verdict
 
-NS_PER_S = 1_000_000_000
 MARKER_NAMESPACE = "alpamayo"
 FAST_M_S = 20.0  # the speed at which the path is at the green end of its colours
 

@@ -15,9 +15,7 @@ from alpamayo_ros.planning.planner import PlannerSettings
 from alpamayo_ros.ros.parameter_table import BY_NAME, TABLE, Parameter, ParameterError
 from alpamayo_ros.ros.parameter_table import refuse_unknown as refuse_unknown_names
 from alpamayo_ros.sensing.sampler import SamplerSettings
-from alpamayo_ros.types import CAMERA_ROLES
-
-NS_PER_S = 1e9
+from alpamayo_ros.types import CAMERA_ROLES, NS_PER_S
 
 
 def declare(node: Node) -> None:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from alpamayo_ros.sensing.images import compressed_encoding
-from alpamayo_ros.sensing.messages import NS_PER_S, require_frame_ids, vehicle_pose
-from alpamayo_ros.types import EgoPose, Frame, UserError
+from alpamayo_ros.sensing.messages import require_frame_ids, vehicle_pose
+from alpamayo_ros.types import NS_PER_S, EgoPose, Frame, UserError
 
 ORDERS = {b"\x00\x00": ">", b"\x00\x01": "<"}
 COVARIANCE_BYTES = 36 * 8

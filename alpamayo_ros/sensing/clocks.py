@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-NS_PER_S = 1_000_000_000
+from alpamayo_ros.types import NS_PER_S
+
 DAY_S = 86_400.0
 YEAR_S = 365.25 * DAY_S
 TAI_S = 37.0  # TAI - UTC since 2017; PTP counts TAI, computers keep UTC

@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from alpamayo_ros.sensing.images import compressed_encoding
-from alpamayo_ros.types import EgoPose, Frame, UserError
-
-NS_PER_S = 1_000_000_000
+from alpamayo_ros.types import NS_PER_S, EgoPose, Frame, UserError
 
 
 class MalformedOdometryError(UserError):
