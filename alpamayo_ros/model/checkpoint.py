@@ -161,17 +161,22 @@ def assign(network: nn.Module, name: str, value: torch.Tensor) -> None:
 
 
 def known_revision(folder: Path, config: ModelConfig) -> str:
-    """The revision that folder or configuration name, else empty.
+    """The revision of a snapshot in a Hugging Face cache; of any other folder it is not known.
 
     Raises:
-        ModelError: they name two different ones.
+        ModelError: config.json pins another revision, or one that cannot be compared.
     """
     revision = _downloaded_revision(folder)
-    if config.revision and revision and config.revision != revision:
+    if config.revision in ("", revision):
+        return revision
+    if revision:
         raise ModelError(
             f"{folder} is revision {revision}, but its config.json pins {config.revision}"
         )
-    return revision or config.revision
+    raise ModelError(
+        f"{folder}: config.json pins revision {config.revision}, which only a snapshot in a Hugging "
+        "Face cache can be compared with: pin weights_sha256 in place of _commit_hash"
+    )
 
 
 def model_identity(folder: Path, config: ModelConfig, revision: str, digest: str) -> str:
@@ -188,17 +193,34 @@ def model_identity(folder: Path, config: ModelConfig, revision: str, digest: str
 
 
 def _downloaded_revision(folder: Path) -> str:
-    """The commit that a Hugging Face snapshot folder is named by, else empty."""
-    name = folder.resolve().name
-    return name if re.fullmatch(r"[0-9a-f]{40}", name) else ""
+    """The commit of a snapshot in a Hugging Face cache, else empty.
+
+    A snapshot is a folder models--OWNER--NAME/snapshots/COMMIT whose weights are links to
+    ../../blobs/SHA256. A folder that only bears such a name says nothing of what lies in it.
+    """
+    snapshot = folder.resolve()
+    if not (_is_in_cache(snapshot) and re.fullmatch(r"[0-9a-f]{40}", snapshot.name)):
+        return ""
+    blobs = snapshot.parent.parent / "blobs"
+    for shard in shard_paths(snapshot):
+        blob = shard.resolve()
+        if blob.parent != blobs or not re.fullmatch(r"[0-9a-f]{64}", blob.name):
+            return ""
+    return snapshot.name
 
 
 def _name(folder: Path) -> str:
-    """The folder's name; of a Hugging Face snapshot (models--OWNER--NAME/snapshots/...) NAME."""
-    repository = folder.resolve().parent.parent.name
-    if repository.startswith("models--"):
-        return repository.rpartition("--")[2]
-    return folder.resolve().name
+    """The folder's name; of a snapshot in a Hugging Face cache the model's."""
+    resolved = folder.resolve()
+    if _is_in_cache(resolved):
+        return resolved.parent.parent.name.rpartition("--")[2]
+    return resolved.name
+
+
+def _is_in_cache(resolved: Path) -> bool:
+    """Whether a folder lies where a Hugging Face cache keeps the snapshots of a model."""
+    repository = resolved.parent.parent.name
+    return resolved.parent.name == "snapshots" and repository.startswith("models--")
 
 
 def stored_bytes(network: nn.Module, dtype: torch.dtype) -> int:

@@ -19,6 +19,8 @@ from alpamayo_ros.model.recipe import write_recipe_checkpoint
 
 BUFFER = "action_space.accel_std"
 NAME = "expert.norm.weight"
+HEAD = "vlm.lm_head.weight"
+REVISION = "dd4a24cacefc9a6477a6dfc7354de2443401409d"
 
 
 @pytest.fixture(scope="module")
@@ -202,34 +204,86 @@ def test_the_content_of_shards_is_that_of_the_files_in_order_of_name(
     assert load(folder).model_id == f"{folder.name}@{digest.hexdigest()[:12]}"
 
 
-def test_weights_are_hashed_only_where_their_content_is_the_identity(
-    whole: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    save(folder, tensors(whole))
-    hashed: list[str] = []
-    monkeypatch.setattr(checkpoint, "_update", lambda digest, path: hashed.append(path.name))
-    load(folder)
-    assert hashed == ["model.safetensors"]
-    pin(folder, _commit_hash="b" * 40)
-    assert load(folder).model_id == f"{folder.name}@{'b' * 40}"
-    assert hashed == ["model.safetensors"]
-
-
 def snapshot_of(folder: Path, cache: Path, revision: str) -> Path:
-    """The folder's files where a download of a revision would have put them."""
-    target = cache / "models--nvidia--Alpamayo-R1-10B" / "snapshots" / revision
+    """The folder's files as a download of a revision puts them: links to files of their hash."""
+    repository = cache / "models--nvidia--Alpamayo-R1-10B"
+    target = repository / "snapshots" / revision
     shutil.copytree(folder, target)
+    (repository / "blobs").mkdir()
+    for shard in target.glob("*.safetensors"):
+        blob = repository / "blobs" / hashlib.sha256(shard.read_bytes()).hexdigest()
+        shard.replace(blob)
+        shard.symlink_to(Path("..", "..", "blobs", blob.name))
     return target
 
 
-def test_the_identity_is_the_revision_of_a_downloaded_snapshot(whole: Path, tmp_path: Path) -> None:
-    revision = "dd4a24cacefc9a6477a6dfc7354de2443401409d"
-    snapshot = snapshot_of(whole, tmp_path, revision)
-    expected = f"Alpamayo-R1-10B@{revision}"
+def lose_head(folder: Path) -> None:
+    """Give the folder's model weights with which it says something else."""
+    values = load_file(folder / "model.safetensors")
+    save(folder, values | {HEAD: torch.zeros_like(values[HEAD])})
+
+
+def test_the_identity_is_the_revision_of_a_downloaded_snapshot(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed: list[Path] = []
+    monkeypatch.setattr(checkpoint, "_update", lambda digest, path: hashed.append(path))
+    snapshot = snapshot_of(whole, tmp_path, REVISION)
+    expected = f"Alpamayo-R1-10B@{REVISION}"
     assert load(snapshot).model_id == expected
     alias = tmp_path / "model_local"
     alias.symlink_to(snapshot)
     assert load(alias).model_id == expected
+    pin(snapshot, _commit_hash=REVISION)
+    assert load(snapshot).model_id == expected
+    assert hashed == []  # its files are named by their hash
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "model",
+        REVISION,
+        f"snapshots/{REVISION}",
+        f"models--nvidia--Alpamayo-R1-10B/{REVISION}",
+        f"models--nvidia--Alpamayo-R1-10B/snapshots/{REVISION}",
+        "models--nvidia--Alpamayo-R1-10B/snapshots/main",
+    ],
+)
+def test_other_weights_are_another_model_whatever_the_folder_is_called(
+    whole: Path, tmp_path: Path, place: str
+) -> None:
+    folder = tmp_path / place
+    shutil.copytree(whole, folder)
+    before = load(folder).model_id
+    assert REVISION not in before.rpartition("@")[2]
+    lose_head(folder)
+    after = load(folder).model_id
+    digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    assert after.endswith(f"@{digest[:12]}")
+    assert after != before
+
+
+def test_weights_put_into_a_snapshot_by_hand_are_not_its_revision(
+    whole: Path, tmp_path: Path
+) -> None:
+    snapshot = snapshot_of(whole, tmp_path, REVISION)
+    shard = snapshot / "model.safetensors"
+    elsewhere = tmp_path / "elsewhere.safetensors"
+    shard.resolve().replace(elsewhere)
+    shard.unlink()
+    shard.symlink_to(elsewhere)
+    digest = hashlib.sha256(elsewhere.read_bytes()).hexdigest()
+    assert load(snapshot).model_id == f"Alpamayo-R1-10B@{digest[:12]}"
+
+
+def test_a_revision_that_cannot_be_compared_is_refused_before_anything_is_read(
+    whole: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(folder, tensors(whole))
+    pin(folder, _commit_hash=REVISION)
+    monkeypatch.setattr(checkpoint, "_open", None)
+    assert_refused(folder, f"config.json pins revision {REVISION}, which only a snapshot in a")
 
 
 def test_a_pinned_content_is_verified(whole: Path, folder: Path) -> None:
