@@ -174,8 +174,8 @@ def known_revision(folder: Path, config: ModelConfig) -> str:
             f"{folder} is revision {revision}, but its config.json pins {config.revision}"
         )
     raise ModelError(
-        f"{folder}: config.json pins revision {config.revision}, which only a snapshot in a Hugging "
-        "Face cache can be compared with: pin weights_sha256 in place of _commit_hash"
+        f"{folder}: config.json pins revision {config.revision}, which only a snapshot in a "
+        "Hugging Face cache can be compared with: pin weights_sha256 in place of _commit_hash"
     )
 
 
