@@ -30,24 +30,36 @@ def parser() -> argparse.ArgumentParser:
 def _main(argv: Sequence[str] | None) -> int:
     options = parser().parse_args(argv)
     check_output(options.output)
+    import torch
+
     from alpamayo_ros.demo.small_model import load_demo_model
-    from alpamayo_ros.devices.device import resolve_device
-    from alpamayo_ros.model.verification import Check, verify, verify_switches
+    from alpamayo_ros.devices.device import device_name, resolve_device
+    from alpamayo_ros.model.verification import Check, Outcome, verify, verify_switches
     from alpamayo_ros.sensing.fake import fake_snapshot
 
     device = resolve_device(options.device)
     say(f"verifying {device} with the small model")
+    name = device_name(device)
+    print(f"{device}{'' if name == device else f' is {name}'}, torch {torch.__version__}")
     checks: list[Check] = []
     parts = [verify, verify_switches] if options.switches else [verify]
     for check in chain.from_iterable(p(device, load_demo_model, fake_snapshot(0)) for p in parts):
         checks.append(check)
-        print(f"{'pass' if check.passed else 'FAIL'}  {check.name:44}  {check.detail}", flush=True)
-    failed = [check.name for check in checks if not check.passed]
-    print(f"{len(checks) - len(failed)} of {len(checks)} checks passed on {device}")
+        label = "FAILED" if check.outcome is Outcome.FAILED else check.outcome.value
+        print(f"{label:11}  {check.name:44}  {check.detail}", flush=True)
+    names = {o: [check.name for check in checks if check.outcome is o] for o in Outcome}
+    failed, not_checked = names[Outcome.FAILED], names[Outcome.NOT_CHECKED]
+    print(
+        f"{len(names[Outcome.PASSED])} of {len(checks) - len(not_checked)} checks passed on "
+        f"{device}" + (f", {len(not_checked)} could not be checked there" if not_checked else "")
+    )
     values = {
         "device": device,
+        "device_name": name,
+        "torch": torch.__version__,
         "passed": not failed,
         "failed": failed,
+        "not_checked": not_checked,
         "checks": [asdict(check) for check in checks],
     }
     write_json(values, options.output)

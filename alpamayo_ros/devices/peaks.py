@@ -31,6 +31,11 @@ class Peak:
             f"{read:.0f} GB/s ({self.bytes_source})"
         )
 
+    @property
+    def unverified(self) -> bool:
+        """Whether neither figure has a source."""
+        return self.flop_source == self.bytes_source == UNVERIFIED
+
     def is_below(self, rates: Rates) -> bool:
         """Whether rates are above what is possible; an unverified figure proves nothing."""
         return (self.flop_source != UNVERIFIED and rates.flop_per_s > self.rates.flop_per_s) or (

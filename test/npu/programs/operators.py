@@ -72,7 +72,7 @@ def main() -> None:
     print(
         json.dumps(
             {
-                "checks": [asdict(check) | {"passed": check.passed} for check in checks],
+                "checks": [asdict(check) | {"within": check.within} for check in checks],
                 "refusals": refused,
                 "attention": attention,
                 "called": called,
