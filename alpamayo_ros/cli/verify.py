@@ -30,17 +30,15 @@ def parser() -> argparse.ArgumentParser:
 def _main(argv: Sequence[str] | None) -> int:
     options = parser().parse_args(argv)
     check_output(options.output)
-    import torch
-
     from alpamayo_ros.demo.small_model import load_demo_model
-    from alpamayo_ros.devices.device import device_name, resolve_device
+    from alpamayo_ros.devices.device import device_name, resolve_device, torch_version
     from alpamayo_ros.model.verification import Check, Outcome, verify, verify_switches
     from alpamayo_ros.sensing.fake import fake_snapshot
 
     device = resolve_device(options.device)
     say(f"verifying {device} with the small model")
     name = device_name(device)
-    print(f"{device}{'' if name == device else f' is {name}'}, torch {torch.__version__}")
+    print(f"{device}{'' if name == device else f' is {name}'}, torch {torch_version()}")
     checks: list[Check] = []
     parts = [verify, verify_switches] if options.switches else [verify]
     for check in chain.from_iterable(p(device, load_demo_model, fake_snapshot(0)) for p in parts):
@@ -56,7 +54,7 @@ def _main(argv: Sequence[str] | None) -> int:
     values = {
         "device": device,
         "device_name": name,
-        "torch": torch.__version__,
+        "torch": torch_version(),
         "passed": not failed,
         "failed": failed,
         "not_checked": not_checked,

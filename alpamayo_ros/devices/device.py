@@ -155,6 +155,13 @@ def device_name(device: str) -> str:
     return str(getattr(torch, kind).get_device_name(device))
 
 
+def torch_version() -> str:
+    """Such as "2.13.0+cpu"."""
+    import torch
+
+    return str(torch.__version__)
+
+
 def synchronize(device: str) -> None:
     """Wait until the device has done what it was told; nothing on the CPU."""
     kind = device.partition(":")[0]
