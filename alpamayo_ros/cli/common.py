@@ -12,12 +12,13 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 from alpamayo_ros import __version__
 from alpamayo_ros.devices.device import prepare_environment
+from alpamayo_ros.streams import occupy_closed_streams
 from alpamayo_ros.types import UserError
 
 USAGE_ERROR = 2
@@ -44,6 +45,7 @@ class OneLineParser(argparse.ArgumentParser):
 
 def run(command: Callable[[Sequence[str] | None], int], argv: Sequence[str] | None) -> int:
     """The exit code of a command; what a user can mend becomes one line on standard error."""
+    occupy_closed_streams()
     prepare_environment()
     # As Ctrl-C does: leave every block on the way out, so that no process is left behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
@@ -55,7 +57,8 @@ def run(command: Callable[[Sequence[str] | None], int], argv: Sequence[str] | No
     except BrokenPipeError:
         return CLOSED_PIPE  # whoever read has seen enough
     except (UserError, OSError) as error:
-        print("error:", " ".join(str(error).splitlines()), file=sys.stderr)
+        with suppress(OSError):  # the exit code says it too
+            print("error:", " ".join(str(error).splitlines()), file=sys.stderr)
         return USAGE_ERROR
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -119,12 +122,15 @@ def writing(output: Path) -> Iterator[None]:
 
 
 def check_output(output: str | None) -> None:
-    """Refuse a file that `write_json` could not write, before the work that fills it.
+    """Refuse an output that `write_json` could not write, before the work that fills it.
 
     Raises:
-        UsageError: there is no such folder, it is write-protected, or the name is a folder's.
+        UsageError: there is no such folder, it is write-protected, or the name is a folder's; or
+            no file is named and standard output is closed.
     """
     if output is None:
+        if sys.stdout is None:
+            raise UsageError("standard output is closed: name a file with --output")
         return
     if Path(output).is_dir():
         raise UsageError(f"--output {output} cannot be written: it is a folder; name a file")
@@ -141,16 +147,14 @@ def write_json(values: dict[str, Any], output: str | None) -> None:
     Numbers that are not finite, which JSON does not know, become null.
 
     Raises:
-        UsageError: the file cannot be written, or standard output is closed.
+        UsageError: the file or standard output cannot be written.
     """
     text = json.dumps(_finite(values), allow_nan=False) + "\n"
     try:
         if output is not None:
             Path(output).write_text(text, encoding="utf-8")
-        elif sys.stdout is not None:
-            sys.stdout.write(text)
         else:
-            raise UsageError("standard output is closed: name a file with --output")
+            sys.stdout.write(text)
     except BrokenPipeError:
         raise
     except OSError as error:

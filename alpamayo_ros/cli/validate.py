@@ -12,7 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from alpamayo_ros.cli.common import OneLineParser, UsageError, run, write_json
+from alpamayo_ros.cli.common import (
+    OneLineParser,
+    UsageError,
+    check_output,
+    run,
+    write_json,
+)
 from alpamayo_ros.types import WAYPOINTS
 
 NOT_PASSED = 1
@@ -55,11 +61,13 @@ def parser() -> argparse.ArgumentParser:
     add("--atol", type=float, default=5e-3, help="in m and rad (default: 5e-3)")
     add("--rtol", type=float, default=5e-2, help="of the reference's number (default: 5e-2)")
     add("--allow-same-device", action="store_true", help="both runs may be of one device")
+    add("--output", help="file for the JSON (default: standard output)")
     return options
 
 
 def _main(argv: Sequence[str] | None) -> int:
     options = parser().parse_args(argv)
+    check_output(options.output)
     for name in ("atol", "rtol"):
         value = getattr(options, name)
         if not (math.isfinite(value) and value >= 0):
@@ -76,7 +84,7 @@ def _main(argv: Sequence[str] | None) -> int:
             "--allow-same-device"
         )
     comparison = compare(reference, candidate, options.atol, options.rtol)
-    write_json(asdict(comparison), None)
+    write_json(asdict(comparison), options.output)
     return 0 if comparison.passed else NOT_PASSED
 
 

@@ -9,7 +9,10 @@ import signal
 import sys
 import threading
 import traceback
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
+
+from alpamayo_ros.streams import occupy_closed_streams
 
 if TYPE_CHECKING:
     from rclpy.executors import SingleThreadedExecutor
@@ -24,6 +27,7 @@ def main(argv: list[str] | None = None) -> int:
         0 after a clean end; 2, with one line on stderr, for what is wrong before configure.
     """
     argv = sys.argv[1:] if argv is None else argv
+    occupy_closed_streams()
     stopping = threading.Event()
 
     def stop(number: int, _: object) -> None:
@@ -85,7 +89,8 @@ def _spin_once(executor: SingleThreadedExecutor, node: AlpamayoNode) -> None:
 
 def _fail(error: Exception) -> int:
     text = re.sub(r", at \S+:\d+", "", " ".join(str(error).split()))  # rcl's own source lines
-    print(f"alpamayo_node: {text}", file=sys.stderr)
+    with suppress(OSError):  # the exit code says it too
+        print(f"alpamayo_node: {text}", file=sys.stderr)
     return 2
 
 
