@@ -14,6 +14,8 @@ from pathlib import Path
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from alpamayo_ros.demo.causes import TEMPLATES
+from alpamayo_ros.demo.navigation import PHRASES, TURNS
 from alpamayo_ros.model.prompt import CAMERA_LABELS, INSTRUCTION, SYSTEM
 
 FOLDER = Path(__file__).parent / "small_model"
@@ -58,7 +60,12 @@ STREETS = (
 
 
 def driving_sentences() -> Iterator[str]:
-    """Reasons for what a driver does, and what a route planner says."""
+    """What the demo's drives say, many times over, and what others might say to the model."""
+    distances_m = range(5, 65, 5)
+    for template, d in itertools.product(TEMPLATES.values(), distances_m):
+        yield from [template.format(d=d)] * 20
+    for phrase, turn, d in itertools.product(PHRASES, TURNS.values(), distances_m):
+        yield from [phrase.format(Turn=turn.capitalize(), turn=turn, d=d)] * 20
     for action, cause, place in itertools.product(ACTIONS, CAUSES, PLACES):
         yield f"{action.capitalize()} because {cause}{place}."
         yield f"{cause.capitalize()}{place}, so {action}."

@@ -29,8 +29,8 @@ def test_it_is_small(model: AlpamayoR1) -> None:
 
 
 @pytest.mark.parametrize("size", [(320, 576), (1080, 1920), (720, 1280)])
-def test_a_wide_frame_becomes_128_by_224(model: AlpamayoR1, size: tuple) -> None:
-    assert model_size(*size, *model.pixel_limits) == (128, 224)
+def test_a_wide_frame_becomes_96_by_160(model: AlpamayoR1, size: tuple) -> None:
+    assert model_size(*size, *model.pixel_limits) == (96, 160)
 
 
 def test_its_identity_begins_with_demo(model: AlpamayoR1) -> None:

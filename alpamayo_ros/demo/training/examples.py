@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -21,7 +21,7 @@ import numpy as np
 from tqdm import tqdm
 
 from alpamayo_ros import demo
-from alpamayo_ros.demo.cameras import default_rig
+from alpamayo_ros.demo.cameras import Camera, default_rig
 from alpamayo_ros.demo.causes import Category
 from alpamayo_ros.demo.drive import Drive
 from alpamayo_ros.demo.render import render
@@ -42,6 +42,11 @@ from alpamayo_ros.types import (
 RENDERED_WIDTH_PX, RENDERED_HEIGHT_PX = 288, 160
 FIRST_T0_S = (HISTORY_POSES - 1) * STEP_S + 0.1
 HORIZON_S = WAYPOINTS * STEP_S
+# Modules of the demo that don't decide what is in an example.
+NOT_SEEN = (
+    *("recording", "moments", "pictures", "report", "summary"),
+    *("small_model", "small_tokenizer"),
+)
 # A clear road teaches little after the thousandth example: of what is most frequent less is taken.
 KEPT = {Category.CLEAR: 0.6}
 
@@ -80,7 +85,7 @@ class Examples(Sequence[Example]):
     """The examples of several drives; images stay on disk until they are asked for."""
 
     def __init__(self, folders: Iterable[Path]) -> None:
-        self._drives = [_read(folder) for folder in folders]
+        self._drives = [read_drive(folder) for folder in folders]
         counts = [len(arrays["t_s"]) for _, arrays in self._drives]
         self._places = [(i, k) for i, count in enumerate(counts) for k in range(count)]
 
@@ -112,30 +117,42 @@ class Recipe:
     max_pixels: int
 
 
+# Images of K moments (K, N, H, W, 3), and what else is kept of them by its name.
+ArraysOf = Callable[[Drive, Recipe], tuple[np.ndarray, dict[str, Any]]]
+
+
 def make_examples(folder: Path, seeds: Sequence[int], recipe: Recipe, workers: int) -> Examples:
     """The examples of these drives; what the folder does not hold yet is made, with progress."""
+    return Examples(make_drives(folder / "whole", seeds, recipe, workers, _whole))
+
+
+def make_drives(
+    folder: Path, seeds: Sequence[int], recipe: Recipe, workers: int, arrays_of: ArraysOf
+) -> list[Path]:
+    """The folder of each drive, with what `arrays_of` makes of it where it isn't there yet."""
     root = folder / f"{code_digest()}-{recipe.per_drive}-{recipe.max_pixels}"
     root.mkdir(parents=True, exist_ok=True)
     missing = [seed for seed in seeds if not (root / str(seed)).is_dir()]
     if missing:
         with ProcessPoolExecutor(workers, get_context("spawn"), _single_threaded) as pool:
-            jobs = [pool.submit(_make, root, seed, recipe) for seed in missing]
-            for job in tqdm(jobs, desc="drives", unit="drive"):
+            jobs = [pool.submit(_make, root, seed, recipe, arrays_of) for seed in missing]
+            for job in tqdm(jobs, desc=f"drives, {folder.name}", unit="drive"):
                 job.result()
-    return Examples(root / str(seed) for seed in seeds)
+    return [root / str(seed) for seed in seeds]
 
 
 def code_digest() -> str:
     """Of the modules that decide what is in an example: other code makes other examples."""
     digest = hashlib.sha256()
     for path in sorted(Path(demo.__file__).parent.glob("*.py")):
-        if path.stem not in ("recording", "moments", "pictures", "report", "summary"):
+        if path.stem not in NOT_SEEN:
             digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 
 
-def moments(drive: Drive, rng: np.random.Generator, count: int) -> Iterator[float]:
+def moments(drive: Drive, count: int) -> Iterator[float]:
     """Times for t0, on the grid of 0.01 s, in order and at most `count`."""
+    rng = np.random.default_rng([drive.seed, 1])
     last_s = drive.duration_s - HORIZON_S - 0.1
     for t_s in np.sort(rng.uniform(FIRST_T0_S, last_s, count)).round(2):
         if rng.random() < KEPT.get(drive.cause_at(float(t_s)).category, 1.0):
@@ -145,22 +162,31 @@ def moments(drive: Drive, rng: np.random.Generator, count: int) -> Iterator[floa
 def example_at(drive: Drive, t_s: float, recipe: Recipe) -> Example:
     """The example at a time of a drive."""
     rig = default_rig(RENDERED_WIDTH_PX, RENDERED_HEIGHT_PX)
-    scenes = [drive.scene_at(t_s + offset_ns * 1e-9) for offset_ns in FRAME_OFFSETS_NS]
-    limits = (recipe.min_pixels, recipe.max_pixels)
-    images = [resize_frame(render(camera, scene), *limits) for camera in rig for scene in scenes]
+    times_s = [t_s + offset_ns * 1e-9 for offset_ns in FRAME_OFFSETS_NS]
     states = [drive.state_at(t_s + offset_ns * 1e-9) for offset_ns in POSE_OFFSETS_NS]
     xyz, rot = history_of(states)
     cause = drive.cause_at(t_s)
     return Example(
         seed=drive.seed,
         t_s=t_s,
-        images=np.stack(images),
+        images=views(drive, times_s, rig, recipe),
         history_xyz=xyz,
         history_rot=rot,
         future=drive.future_xyyaw(t_s),
         navigation=drive.navigation_at(t_s),
         category=cause.category.value,
         sentence=cause.sentence,
+    )
+
+
+def views(
+    drive: Drive, times_s: Sequence[float], cameras: Sequence[Camera], recipe: Recipe
+) -> np.ndarray:
+    """Images uint8 (cameras * times, H, W, 3) at the model's size, camera-major."""
+    scenes = [drive.scene_at(t_s) for t_s in times_s]
+    limits = (recipe.min_pixels, recipe.max_pixels)
+    return np.stack(
+        [resize_frame(render(camera, scene), *limits) for camera in cameras for scene in scenes]
     )
 
 
@@ -176,19 +202,21 @@ def history_of(states: Sequence[VehicleState]) -> tuple[np.ndarray, np.ndarray]:
     return ego_history(track, np.zeros(4))
 
 
-def _make(root: Path, seed: int, recipe: Recipe) -> None:
-    """Make one drive's examples; the folder appears when it is complete."""
-    drive = Drive(seed)
-    rng = np.random.default_rng([seed, 1])
-    taken = [example_at(drive, t_s, recipe) for t_s in moments(drive, rng, recipe.per_drive)]
+def _whole(drive: Drive, recipe: Recipe) -> tuple[np.ndarray, dict[str, Any]]:
+    """All of a drive's examples: images (K, 16, H, W, 3), and the rest by its name."""
+    taken = [example_at(drive, t_s, recipe) for t_s in moments(drive, recipe.per_drive)]
+    names = ("t_s", "history_xyz", "history_rot", "future", "navigation", "category", "sentence")
+    arrays = {name: np.array([getattr(example, name) for example in taken]) for name in names}
+    return np.stack([example.images for example in taken]), arrays | {"seed": np.array(drive.seed)}
+
+
+def _make(root: Path, seed: int, recipe: Recipe, arrays_of: ArraysOf) -> None:
+    """Make one drive's folder; it appears when it is complete."""
+    images, arrays = arrays_of(Drive(seed), recipe)
     temporary = Path(tempfile.mkdtemp(prefix=".making-", dir=root))
     try:
-        np.save(temporary / "images.npy", np.stack([example.images for example in taken]))
-        names = ("t_s", "history_xyz", "history_rot", "future", "navigation", "category")
-        arrays = {name: np.array([getattr(e, name) for e in taken]) for name in names}
-        sentences = np.array([example.sentence for example in taken])
-        everything: Any = arrays | {"seed": np.array(seed), "sentence": sentences}
-        np.savez(temporary / "rest.npz", **everything)
+        np.save(temporary / "images.npy", images)
+        np.savez(temporary / "rest.npz", **arrays)
         os.replace(temporary, root / str(seed))
     except OSError:
         if not (root / str(seed)).is_dir():  # else another process was faster: as good as ours
@@ -197,7 +225,8 @@ def _make(root: Path, seed: int, recipe: Recipe) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _read(folder: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def read_drive(folder: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Images, left on disk until asked for, and the rest by its name."""
     with np.load(folder / "rest.npz") as file:
         arrays = {name: file[name] for name in file.files}
     return np.load(folder / "images.npy", mmap_mode="r"), arrays

@@ -29,6 +29,7 @@ from alpamayo_ros.model.tokenizer import TextTokenizer
 from alpamayo_ros.types import CAMERA_IDS
 
 ACTION_LIMIT = 6.0  # deviations: near standstill the curvature is badly determined
+REASONING_WEIGHT = 2.0  # few of a sentence's tokens are in doubt; those decide what is driven
 FLOW_DRAWS = 4  # times and noises of one example: the expert is cheap beside what it reads
 
 
@@ -73,7 +74,7 @@ class Losses:
     @property
     def total(self) -> Tensor:
         """What is minimised."""
-        return self.reasoning + self.flow
+        return REASONING_WEIGHT * self.reasoning + self.flow
 
 
 class Teacher:

@@ -8,19 +8,30 @@ reader is thrown away afterwards.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from alpamayo_ros.demo.cameras import default_rig
 from alpamayo_ros.demo.causes import Category
-from alpamayo_ros.demo.training.examples import Example
+from alpamayo_ros.demo.drive import Drive
+from alpamayo_ros.demo.training.examples import (
+    RENDERED_HEIGHT_PX,
+    RENDERED_WIDTH_PX,
+    Recipe,
+    make_drives,
+    moments,
+    read_drive,
+    views,
+)
 from alpamayo_ros.model.configuration import ModelConfig
 from alpamayo_ros.model.images import patch_rows
 from alpamayo_ros.model.vision import ImageFeatures, VisionModel
-from alpamayo_ros.types import CAMERA_ROLES, FRAMES_PER_CAMERA
 
 LOOKED_AT = ("front_wide", "front_tele")
 CATEGORIES = tuple(category.value for category in Category)
@@ -31,27 +42,55 @@ HEADING_SCALE_RAD = 0.3
 
 @dataclass(frozen=True, eq=False)
 class Sight:
-    """What the reader has to tell of an example; NaN: not asked."""
+    """What the reader has to tell of a moment; NaN: not asked."""
 
     images: Tensor  # uint8 (2, H, W, 3), the newest of LOOKED_AT
     category: int
-    distance: float  # of the cause, in DISTANCE_SCALE_M
-    headings: np.ndarray  # (4,) at PLACES_M, in HEADING_SCALE_RAD
+    asked: np.ndarray  # (5,) distance of the cause in DISTANCE_SCALE_M, headings at PLACES_M
 
 
-def sight(example: Example) -> Sight:
-    """The questions an example asks of the encoder."""
-    newest = [(CAMERA_ROLES.index(role) + 1) * FRAMES_PER_CAMERA - 1 for role in LOOKED_AT]
-    way = np.hypot(*np.diff(example.future[:, :2], axis=0, prepend=0.0).T).cumsum()
-    yaw = np.unwrap(example.future[:, 2])
-    headings = np.interp(PLACES_M, way, yaw, right=np.nan) / HEADING_SCALE_RAD
-    named = re.search(r"(\d+) m ahead", example.sentence)
-    return Sight(
-        images=torch.from_numpy(example.images[newest]),
-        category=CATEGORIES.index(example.category),
-        distance=float(named[1]) / DISTANCE_SCALE_M if named else float("nan"),
-        headings=headings,
-    )
+class Sights(Sequence[Sight]):
+    """Sights of several drives; images stay on disk until they are asked for."""
+
+    def __init__(self, folders: Iterable[Path]) -> None:
+        self._drives = [read_drive(folder) for folder in folders]
+        counts = [len(images) for images, _ in self._drives]
+        self._places = [(i, k) for i, count in enumerate(counts) for k in range(count)]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, index: int) -> Sight:  # type: ignore[override]
+        drive, k = self._places[index]
+        images, arrays = self._drives[drive]
+        return Sight(
+            torch.from_numpy(np.array(images[k])), int(arrays["category"][k]), arrays["asked"][k]
+        )
+
+
+def make_sights(folder: Path, seeds: Sequence[int], recipe: Recipe, workers: int) -> Sights:
+    """Sights of these drives: two views instead of sixteen, so many more drives can be shown."""
+    return Sights(make_drives(folder / "sights", seeds, recipe, workers, _sights))
+
+
+def _sights(drive: Drive, recipe: Recipe) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    rig = default_rig(RENDERED_WIDTH_PX, RENDERED_HEIGHT_PX)
+    cameras = [camera for camera in rig if camera.role in LOOKED_AT]
+    times_s = list(moments(drive, recipe.per_drive))
+    images = [views(drive, [t_s], cameras, recipe) for t_s in times_s]
+    causes = [drive.cause_at(t_s) for t_s in times_s]
+    asked = [questions(drive.future_xyyaw(t_s), c.sentence) for t_s, c in zip(times_s, causes)]
+    category = np.array([CATEGORIES.index(c.category.value) for c in causes])
+    return np.stack(images), {"category": category, "asked": np.array(asked)}
+
+
+def questions(future: np.ndarray, sentence: str) -> np.ndarray:
+    """The numbers that are asked for: distance of the cause, then headings of the way driven."""
+    way_m = np.hypot(*np.diff(future[:, :2], axis=0, prepend=0.0).T).cumsum()
+    yaw_rad = np.unwrap(future[:, 2])
+    headings = np.interp(PLACES_M, way_m, yaw_rad, right=np.nan) / HEADING_SCALE_RAD
+    named = re.search(r"(\d+) m ahead", sentence)
+    return np.array([float(named[1]) / DISTANCE_SCALE_M if named else np.nan, *headings])
 
 
 class Reader(nn.Module):
@@ -80,18 +119,20 @@ class Reader(nn.Module):
         return torch.stack([read(x) for read, x in zip(self.levels, flat)]).mean(0)
 
 
-def sight_loss(visual: VisionModel, reader: Reader, sights: list[Sight]) -> Tensor:
-    """Cross-entropy of the category plus squared errors of what else is asked."""
+def sight_loss(
+    visual: VisionModel, reader: Reader, sights: Sequence[Sight]
+) -> tuple[Tensor, float]:
+    """Cross-entropy of the category plus squared errors of what else is asked; part right."""
     images = torch.cat([sight.images for sight in sights])
     patch = visual.config.patch_size
     grid = images.shape[1] // patch, images.shape[2] // patch
     rows = patch_rows(images, visual.config).flatten(0, 1)
     answers = reader(visual(rows, [grid] * len(images)), len(sights))
     categories = torch.tensor([sight.category for sight in sights])
-    asked = torch.tensor(
-        np.array([[sight.distance, *sight.headings] for sight in sights]), dtype=torch.float32
-    )
+    asked = torch.tensor(np.stack([sight.asked for sight in sights]), dtype=torch.float32)
     known = asked.isfinite()
     numbers = answers[:, len(CATEGORIES) :]
     errors = (numbers - asked.nan_to_num()).square()[known]
-    return F.cross_entropy(answers[:, : len(CATEGORIES)], categories) + errors.mean()
+    told = answers[:, : len(CATEGORIES)]
+    right = (told.argmax(1) == categories).float().mean()
+    return F.cross_entropy(told, categories) + errors.mean(), float(right)

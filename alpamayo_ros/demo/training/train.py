@@ -41,7 +41,8 @@ from alpamayo_ros.demo.training.optimise import (  # noqa: E402
 )
 from alpamayo_ros.demo.training.perception import (  # noqa: E402
     Reader,
-    sight,
+    Sights,
+    make_sights,
     sight_loss,
 )
 from alpamayo_ros.model.config_file import load_config  # noqa: E402
@@ -53,7 +54,7 @@ from alpamayo_ros.model.tokenizer import TextTokenizer  # noqa: E402
 CHECKPOINT_EVERY_S = 600.0
 CHECK_EVERY = 200  # steps, on held-out examples
 CHECKED = 64
-HELD_OUT_DRIVES = 12
+CHECK_SEEDS = HELD_OUT_SEEDS[1:13]  # 0 is the demo's own
 SIGHT_BATCH = 32
 
 
@@ -61,13 +62,26 @@ SIGHT_BATCH = 32
 class Numbers:
     """Everything that decides what comes out, and how many share the work."""
 
-    drives: int = 300
-    per_drive: int = 48
-    sight_steps: int = 900
-    steps: int = 3000
-    batch: int = 8
+    drives: int = 320
+    sight_drives: int = 1500
+    per_drive: int = 32
+    sight_steps: int = 2000
+    steps: int = 1300
+    batch: int = 16
     seed: int = 0
     workers: int = 2
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of the training: what is learnt in each step, and checked now and then."""
+
+    name: str
+    steps: int
+    count: int  # of what is learnt from
+    batch: int
+    learn: Callable[[int, np.ndarray], dict[str, float]]
+    check: Callable[[int], None]
 
 
 @dataclass
@@ -77,6 +91,7 @@ class Log:
     sight: list[tuple[int, float]] = field(default_factory=list)
     reasoning: list[tuple[int, float]] = field(default_factory=list)
     flow: list[tuple[int, float]] = field(default_factory=list)
+    held_out_sight: list[tuple[int, float]] = field(default_factory=list)
     held_out_reasoning: list[tuple[int, float]] = field(default_factory=list)
     held_out_flow: list[tuple[int, float]] = field(default_factory=list)
 
@@ -84,7 +99,7 @@ class Log:
 def order(count: int, batch: int, seed: int, first_step: int) -> Iterator[np.ndarray]:
     """Indices of each step's batch from a step on: every epoch is a new permutation of all."""
     step = first_step
-    per_epoch = count // batch
+    per_epoch = max(count // batch, 1)
     while True:
         epoch, place = divmod(step, per_epoch)
         permutation = np.random.default_rng([seed, epoch]).permutation(count)
@@ -104,6 +119,8 @@ class Worker:
         self.teacher = Teacher(self.config, TextTokenizer.load(SMALL, self.config))
         self.examples = training_examples(folder, plan, self.config)
         self.held_out = held_out_examples(folder, plan, self.config)
+        self.sights = training_sights(folder, plan, self.config)
+        self.held_out_sights = held_out_sights(folder, plan, self.config)
         self.reader = Reader(self.config, self.network.vlm.model.visual.tokens(self._grid()))
         torch.manual_seed(plan.seed)
         self.reader.start_quietly()
@@ -128,11 +145,9 @@ class Worker:
         if state is None or state["phase"] == "sight":
             visual = self.network.vlm.model.visual
             named = [*visual.named_parameters(), *self.reader.named_parameters(prefix="reader")]
-            self._phase("sight", named, self.plan.sight_steps, self._sight_step, state)
+            self._go_through(self._seeing(), named, state)
             state = None
-        self._phase(
-            "drive", list(self.network.named_parameters()), self.plan.steps, self._drive_step, state
-        )
+        self._go_through(self._driving(), list(self.network.named_parameters()), state)
         if self.rank == 0:
             write_model(self.network, self.folder / "model")
 
@@ -141,40 +156,52 @@ class Worker:
         height, width = self.examples[0].images.shape[1:3]
         return height // patch, width // patch
 
-    def _phase(
-        self,
-        name: str,
-        named: list[tuple[str, nn.Parameter]],
-        steps: int,
-        learn: Callable[[int, np.ndarray], dict[str, float]],
-        state: dict | None,
+    def _seeing(self) -> Phase:
+        steps, count = self.plan.sight_steps, len(self.sights)
+        return Phase("sight", steps, count, SIGHT_BATCH, self._sight_step, self._check_sight)
+
+    def _driving(self) -> Phase:
+        plan, count = self.plan, len(self.examples)
+        return Phase("drive", plan.steps, count, plan.batch, self._drive_step, self._check)
+
+    def _go_through(
+        self, phase: Phase, named: list[tuple[str, nn.Parameter]], state: dict | None
     ) -> None:
-        optimiser = Optimiser(named, steps)
+        optimiser = Optimiser(named, phase.steps)
         first = 0
         if state is not None:
             first = state["step"]
             optimiser.load(state["optimiser"])
-        batch = SIGHT_BATCH if name == "sight" else self.plan.batch
-        batches = order(len(self.examples), batch, self.plan.seed, first)
+        batches = order(phase.count, phase.batch, self.plan.seed, first)
         parameters = [parameter for _, parameter in named]
-        bar = tqdm(range(first, steps), name, steps, initial=first, disable=self.rank > 0)
+        steps = range(first, phase.steps)
+        bar = tqdm(steps, phase.name, phase.steps, initial=first, disable=self.rank > 0)
         for step in bar:
             mine = next(batches)[self.rank :: self.plan.workers]
-            values = learn(step, mine)
+            values = phase.learn(step, mine)
             gather_gradients(parameters, self.plan.workers)
             optimiser.step(step)
             for key, value in values.items():
                 getattr(self.log, key).append((step, value))
             bar.set_postfix({key: f"{value:.3f}" for key, value in values.items()})
-            if name == "drive" and (step + 1) % CHECK_EVERY == 0:
-                self._check(step)
-            self._save(name, step + 1, optimiser)
+            if (step + 1) % CHECK_EVERY == 0:
+                phase.check(step)
+            self._save(phase, step + 1, optimiser)
 
     def _sight_step(self, step: int, mine: np.ndarray) -> dict[str, float]:
-        sights = [sight(self.examples[int(i)]) for i in mine]
-        loss = sight_loss(self.network.vlm.model.visual, self.reader, sights)
+        sights = [self.sights[int(i)] for i in mine]
+        loss, _ = sight_loss(self.network.vlm.model.visual, self.reader, sights)
         loss.backward()
         return {"sight": loss.item()}
+
+    @torch.no_grad()
+    def _check_sight(self, step: int) -> None:
+        """How well it sees what it has not learnt from; every worker for itself."""
+        sights = [self.held_out_sights[i] for i in range(len(self.held_out_sights))]
+        loss, right = sight_loss(self.network.vlm.model.visual, self.reader, sights)
+        self.log.held_out_sight.append((step, loss.item()))
+        if self.rank == 0:
+            tqdm.write(f"step {step + 1}: held out, sight {loss:.3f}, {right:.0%} categories right")
 
     def _drive_step(self, step: int, mine: np.ndarray) -> dict[str, float]:
         (seed,) = np.random.SeedSequence([self.plan.seed, step, self.rank]).generate_state(1)
@@ -205,15 +232,15 @@ class Worker:
         if self.rank == 0:
             tqdm.write(f"step {step + 1}: held out, reasoning {total[0]:.3f}, flow {total[1]:.3f}")
 
-    def _save(self, phase: str, step: int, optimiser: Optimiser) -> None:
+    def _save(self, phase: Phase, step: int, optimiser: Optimiser) -> None:
         """A checkpoint where the last one is ten minutes old, or the phase ends."""
-        ends = step == (self.plan.sight_steps if phase == "sight" else self.plan.steps)
+        ends = step == phase.steps
         if self.rank > 0 or (time.monotonic() - self._saved_s < CHECKPOINT_EVERY_S and not ends):
             return
         self._saved_s = time.monotonic()
         state = {
             "plan": asdict(self.plan),
-            "phase": phase,
+            "phase": phase.name,
             "step": step,
             "network": self.network.state_dict(),
             "optimiser": optimiser.state(),
@@ -234,8 +261,18 @@ def training_examples(folder: Path, plan: Numbers, config: ModelConfig) -> Examp
 
 def held_out_examples(folder: Path, plan: Numbers, config: ModelConfig) -> Examples:
     """Examples from drives that nothing is learnt from."""
-    seeds = HELD_OUT_SEEDS[1 : 1 + HELD_OUT_DRIVES]  # 0 is the demo's own
-    return make_examples(folder / "examples", seeds, recipe(plan, config), plan.workers)
+    return make_examples(folder / "examples", CHECK_SEEDS, recipe(plan, config), plan.workers)
+
+
+def training_sights(folder: Path, plan: Numbers, config: ModelConfig) -> Sights:
+    """What the image encoder learns to see from: other drives again."""
+    seeds = TRAINING_SEEDS[plan.drives : plan.drives + plan.sight_drives]
+    return make_sights(folder / "examples", seeds, recipe(plan, config), plan.workers)
+
+
+def held_out_sights(folder: Path, plan: Numbers, config: ModelConfig) -> Sights:
+    """Sights from drives that nothing is learnt from."""
+    return make_sights(folder / "examples", CHECK_SEEDS, recipe(plan, config), plan.workers)
 
 
 def recipe(plan: Numbers, config: ModelConfig) -> Recipe:
@@ -308,6 +345,8 @@ def main() -> None:
     # Made here, so that the workers find them.
     print(f"{len(training_examples(folder, plan, config))} examples to learn from")
     held_out_examples(folder, plan, config)
+    print(f"{len(training_sights(folder, plan, config))} sights to learn to see from")
+    held_out_sights(folder, plan, config)
     (folder / "plan.json").write_text(json.dumps(asdict(plan), indent=1))
     with tempfile.TemporaryDirectory() as meeting:
         start_processes(_work, (folder, plan, f"{meeting}/meeting"), nprocs=plan.workers)

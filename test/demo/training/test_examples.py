@@ -53,4 +53,4 @@ def test_the_folder_gives_the_same_examples_again_without_making_them(tmp_path, 
         assert np.array_equal(made.images, direct.images)
         assert np.array_equal(made.future, direct.future)
         assert (made.sentence, made.navigation) == (direct.sentence, direct.navigation)
-    assert not list(tmp_path.glob("*/.making-*"))
+    assert not list(tmp_path.glob("**/.making-*"))
