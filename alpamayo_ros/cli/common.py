@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from alpamayo_ros import __version__
 from alpamayo_ros.devices.device import prepare_environment
+from alpamayo_ros.limits import Limits
 from alpamayo_ros.streams import occupy_closed_streams
 from alpamayo_ros.types import UserError
 
@@ -83,14 +84,14 @@ def _flush_output() -> None:
         raise UsageError(f"standard output cannot be written: {error.strerror}") from None
 
 
-def require_range(option: str, value: float, least: float, most: float) -> None:
-    """Refuse a number outside least..most.
+def require_range(option: str, value: float, limits: Limits) -> None:
+    """Refuse a number outside its limits.
 
     Raises:
         UsageError: it is outside, or no number.
     """
-    if not least <= value <= most:
-        raise UsageError(f"{option} {value:g}: allowed are {least:g} to {most:g}")
+    if value not in limits:
+        raise UsageError(f"{option} {value:g}: allowed are {limits}")
 
 
 def claim_folder(output: Path, marker: str, foreign: str) -> None:

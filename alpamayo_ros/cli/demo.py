@@ -28,6 +28,7 @@ from alpamayo_ros.demo.moments import ShownPlan, make_moments
 from alpamayo_ros.demo.recording import DriveRecording, record_drive
 from alpamayo_ros.demo.report import write_report
 from alpamayo_ros.demo.summary import UNTRAINED, Decision, Moment, Summary
+from alpamayo_ros.limits import SEED, Limits
 from alpamayo_ros.msg import DrivingPlan
 from alpamayo_ros.ros.bag_run import (
     BagRun,
@@ -60,11 +61,11 @@ def _command(argv: Sequence[str] | None) -> int:
 
 
 def _demo(options: argparse.Namespace) -> int:
-    require_range("--duration", options.duration, SHORTEST_S, MAX_DURATION_S)
-    require_range("--seed", options.seed, 0, 2**63 - 1)
-    require_range("--moments", options.moments, 0, 1000)
+    require_range("--duration", options.duration, Limits(SHORTEST_S, MAX_DURATION_S))
+    require_range("--seed", options.seed, SEED)
+    require_range("--moments", options.moments, Limits(0, 1000))
     if options.domain_id is not None:
-        require_range("--domain-id", options.domain_id, 0, LAST_DOMAIN)
+        require_range("--domain-id", options.domain_id, Limits(0, LAST_DOMAIN))
     params_file = options.params_file or config_file("demo.yaml")
     if params_file is None or not params_file.is_file():
         raise UsageError(f"--params-file {params_file}: there is no such file")

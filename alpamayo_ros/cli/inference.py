@@ -18,6 +18,7 @@ from alpamayo_ros.cli.common import (
     write_json,
 )
 from alpamayo_ros.devices.tuning import PATCH_EMBEDDINGS, WEIGHT_FORMATS, Tuning
+from alpamayo_ros.limits import MAX_NEW_TOKENS
 from alpamayo_ros.types import Plan, Snapshot
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _main(argv: Sequence[str] | None) -> int:
     check_output(options.output)
     if options.greedy and (options.temperature, options.top_p) != (None, None):
         raise UsageError("--greedy does not sample: leave out --temperature and --top-p")
-    from alpamayo_ros.model.samples import MAX_NEW_TOKENS, require_choices
+    from alpamayo_ros.model.samples import require_choices
 
     noise, tokens = _array("--noise", options.noise), _array("--tokens", options.tokens)
     choices = {
@@ -93,8 +94,7 @@ def _main(argv: Sequence[str] | None) -> int:
     }
     require_choices(**choices)  # before a checkpoint of 22 GB is loaded
     snapshot = load_snapshot(options.snapshot, options.seed)
-    longest = options.max_new_tokens if tokens is None else min(tokens.shape[1], MAX_NEW_TOKENS)
-    model = load_named_model(options, choices["num_samples"], longest)
+    model = load_named_model(options, choices["num_samples"], _longest(options, tokens))
     say(f"planning with {model.model_id} on {model.device} in {model.dtype}")
     plan = model.plan(
         snapshot,
@@ -171,6 +171,13 @@ def _array(option: str, path: str | None) -> np.ndarray | None:
     if not isinstance(loaded, np.ndarray) or loaded.ndim < 2:
         raise UsageError(f"{option} {path} must hold one array, its first axis the samples")
     return loaded
+
+
+def _longest(options: argparse.Namespace, tokens: np.ndarray | None) -> int:
+    """How long the reasoning may become; too many tokens are refused by the model, in its words."""
+    if tokens is None:
+        return options.max_new_tokens
+    return min(tokens.shape[1], int(MAX_NEW_TOKENS.most))
 
 
 def _num_samples(given: int | None, *arrays: np.ndarray | None) -> int:

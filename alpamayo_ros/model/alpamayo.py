@@ -190,8 +190,8 @@ class AlpamayoR1:
             num_samples: trajectories drawn; the medoid is chosen.
             seed: with the snapshot's t0 it fixes all chance.
             greedy: take the most probable token instead of sampling it.
-            temperature: of the sampling, 0.01 to 100.
-            top_p: mass of the most probable tokens that are sampled from, in (0, 1].
+            temperature: of the sampling, 0.01 to 10.
+            top_p: mass of the most probable tokens that are sampled from, 0.01 to 1.
             max_new_tokens: reasoning that is longer is closed and flagged.
             noise: float32 (S, 64, 2) in place of the flow's noise.
             tokens: int (S, n), padded with -1: the reasoning of each sample up to and including

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from alpamayo_ros.limits import MAX_NEW_TOKENS, NUM_SAMPLES, SEED
 from alpamayo_ros.model.errors import ModelError
 from alpamayo_ros.model.sampling import NO_MORE, require_sampling
 
-MAX_SAMPLES = 64
-MAX_NEW_TOKENS = 4096
+MAX_NOISE = 100.0  # ten times what chance ever gives; from far beyond, plans leave float32
 
 
 def require_choices(
@@ -19,14 +19,13 @@ def require_choices(
     Raises:
         ModelError: one is out of range; one line.
     """
-    for name, value, most in (
-        ("num_samples", num_samples, MAX_SAMPLES),
+    for name, value, limits in (
+        ("num_samples", num_samples, NUM_SAMPLES),
         ("max_new_tokens", max_new_tokens, MAX_NEW_TOKENS),
+        ("seed", seed, SEED),
     ):
-        if not 1 <= value <= most:
-            raise ModelError(f"{name} must be 1 to {most}, got {value}")
-    if seed < 0:
-        raise ModelError(f"seed must be >= 0, got {seed}")
+        if value not in limits:
+            raise ModelError(f"{name} must be {limits}, got {value}")
     require_sampling(temperature, top_p)
 
 
@@ -50,14 +49,20 @@ def checked_noise(noise: np.ndarray, num_samples: int, waypoints: int) -> np.nda
     """The flow's noise, float32 (S, T, 2).
 
     Raises:
-        ModelError: it has another shape or numbers that are not finite.
+        ModelError: it has another shape, or numbers that no standard normal draw gives.
     """
     noise = np.asarray(noise)
     wanted = (num_samples, waypoints, 2)
-    if noise.shape != wanted or noise.dtype.kind != "f" or not np.isfinite(noise).all():
+    if noise.shape != wanted or noise.dtype.kind != "f":
         raise ModelError(
             f"noise must be finite float32 {wanted}, got {noise.dtype} {noise.shape}: its first "
             "number is num_samples"
+        )
+    largest = np.abs(noise).max()
+    if not largest <= MAX_NOISE:
+        raise ModelError(
+            f"noise must be finite float32 within {MAX_NOISE:g}, as standard normal numbers are, "
+            f"got {largest:.3g}"
         )
     return np.ascontiguousarray(noise, np.float32)
 
@@ -70,10 +75,10 @@ def checked_tokens(tokens: np.ndarray, num_samples: int, vocab_size: int) -> np.
     """
     tokens = np.asarray(tokens)
     fits = tokens.ndim == 2 and tokens.shape[0] == num_samples
-    if not fits or not 1 <= tokens.shape[1] <= MAX_NEW_TOKENS:
+    if not fits or tokens.shape[1] not in MAX_NEW_TOKENS:
         raise ModelError(
-            f"tokens must be of shape ({num_samples}, n) for {num_samples} samples with n from 1 "
-            f"to {MAX_NEW_TOKENS}, got {tokens.shape}"
+            f"tokens must be of shape ({num_samples}, n) for {num_samples} samples with n from "
+            f"{MAX_NEW_TOKENS}, got {tokens.shape}"
         )
     padded = tokens == NO_MORE
     if tokens.dtype.kind not in "iu" or not ((tokens >= 0) & (tokens < vocab_size) | padded).all():

@@ -14,10 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from alpamayo_ros.limits import TEMPERATURE, TOP_P
 from alpamayo_ros.model.errors import ModelError
 
-# Colder than this, logits leave float32; take the most probable token then.
-MIN_TEMPERATURE, MAX_TEMPERATURE = 0.01, 100.0
 CANDIDATES = 1024  # of the vocabulary; the rare token beyond them is found the slow way
 
 NO_MORE = -1  # in the place of a token: the sample's reasoning has ended
@@ -70,13 +69,13 @@ def require_sampling(temperature: float, top_p: float) -> None:
     Raises:
         ModelError: temperature or top_p is out of range.
     """
-    if not MIN_TEMPERATURE <= temperature <= MAX_TEMPERATURE:
+    if temperature not in TEMPERATURE:
         raise ModelError(
-            f"temperature must be {MIN_TEMPERATURE} to {MAX_TEMPERATURE:g}, got {temperature}; "
-            "greedy takes the most probable token"
+            f"temperature must be {TEMPERATURE}, got {temperature}; greedy takes the most probable "
+            "token"
         )
-    if not 0 < top_p <= 1:
-        raise ModelError(f"top_p must be in (0, 1], got {top_p}")
+    if top_p not in TOP_P:
+        raise ModelError(f"top_p must be {TOP_P}, got {top_p}")
 
 
 def nucleus(uniforms: np.ndarray, temperature: float, top_p: float) -> Choose:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from alpamayo_ros.devices.tuning import PATCH_EMBEDDINGS, WEIGHT_FORMATS
+from alpamayo_ros.limits import MAX_NEW_TOKENS, NUM_SAMPLES, SEED, TEMPERATURE, TOP_P
 from alpamayo_ros.types import CAMERA_ROLES, UserError
 
 
@@ -119,23 +120,23 @@ TABLE: tuple[Parameter, ...] = (
         "num_samples",
         1,
         "trajectories drawn per decision; the most central one is driven",
-        minimum=1,
-        maximum=64,
+        minimum=NUM_SAMPLES.least,
+        maximum=NUM_SAMPLES.most,
     ),
     Parameter(
         "sampling.temperature",
         0.6,
         "temperature of the reasoning",
-        minimum=0.01,
-        maximum=10.0,
+        minimum=TEMPERATURE.least,
+        maximum=TEMPERATURE.most,
         run_time=True,
     ),
     Parameter(
         "sampling.top_p",
         0.98,
         "probability mass that tokens are drawn from",
-        minimum=0.01,
-        maximum=1.0,
+        minimum=TOP_P.least,
+        maximum=TOP_P.most,
         run_time=True,
     ),
     Parameter(
@@ -148,8 +149,8 @@ TABLE: tuple[Parameter, ...] = (
         "sampling.seed",
         0,
         "with t0 it fixes every random number of a decision",
-        minimum=0,
-        maximum=2**63 - 1,
+        minimum=SEED.least,
+        maximum=SEED.most,
         run_time=True,
     ),
     Parameter(
@@ -157,8 +158,8 @@ TABLE: tuple[Parameter, ...] = (
         256,
         "limit of the reasoning",
         unit="tokens",
-        minimum=1,
-        maximum=1024,
+        minimum=MAX_NEW_TOKENS.least,
+        maximum=MAX_NEW_TOKENS.most,
         run_time=True,
     ),
     *(

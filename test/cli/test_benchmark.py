@@ -65,7 +65,7 @@ def test_no_runs_are_refused(capsys: pytest.CaptureFixture) -> None:
         (["--snapshot", "/nowhere.npz"], "snapshot /nowhere.npz: there is no such file"),
         (["--seed", "-1"], "--seed must be >= 0, got -1"),
         (["--num-samples", "0"], "num_samples must be 1 to 64, got 0"),
-        (["--max-new-tokens", "0"], "max_new_tokens must be 1 to 4096, got 0"),
+        (["--max-new-tokens", "0"], "max_new_tokens must be 1 to 1024, got 0"),
         (["--output", "/nowhere/x.json"], "cannot be written: there is no such folder"),
         (["--output", "/"], "cannot be written: it is a folder; name a file"),
     ],

@@ -156,12 +156,16 @@ def test_being_asked_without_stopping_changes_nothing(model: AlpamayoR1) -> None
     ("arguments", "message"),
     [
         ({"num_samples": 0}, "num_samples must be 1 to 64, got 0"),
-        ({"max_new_tokens": 0}, "max_new_tokens must be 1 to 4096, got 0"),
-        ({"seed": -1}, "seed must be >= 0, got -1"),
-        ({"temperature": 0.0}, "temperature must be 0.01 to 100, got 0.0"),
-        ({"top_p": 2.0}, "top_p must be in (0, 1], got 2.0"),
+        ({"max_new_tokens": 0}, "max_new_tokens must be 1 to 1024, got 0"),
+        ({"seed": -1}, "seed must be 0 to 9.22337e+18, got -1"),
+        ({"temperature": 0.0}, "temperature must be 0.01 to 10, got 0.0"),
+        ({"top_p": 2.0}, "top_p must be 0.01 to 1, got 2.0"),
         ({"noise": np.zeros((2, 64, 2), np.float32)}, "noise must be finite float32 (1, 64, 2)"),
-        ({"noise": np.full((1, 64, 2), np.nan)}, "noise must be finite float32 (1, 64, 2)"),
+        ({"noise": np.zeros((1, 64, 2), int)}, "noise must be finite float32 (1, 64, 2), got int"),
+        *(
+            ({"noise": np.full((1, 64, 2), value)}, "noise must be finite float32 within 100, as")
+            for value in (np.nan, np.inf, -np.inf, 1e300, -1e300, 1e30, 100.1)
+        ),
         ({"tokens": np.zeros((1, 0), int)}, "tokens must be of shape (1, n) for 1 samples"),
         ({"tokens": np.zeros((1, 3))}, "tokens must be whole numbers from 0 to 1691"),
         ({"tokens": np.array([[1692]])}, "tokens must be whole numbers from 0 to 1691"),

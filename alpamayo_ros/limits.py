@@ -1,0 +1,30 @@
+"""What may be asked of a decision: one set for the model, the programs and the node's parameters.
+
+No torch here, so that a program can refuse a mistake before it loads anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The least and the most that a number may be."""
+
+    least: float
+    most: float
+
+    def __contains__(self, value: float) -> bool:
+        """Whether the number is allowed; NaN is not."""
+        return self.least <= value <= self.most
+
+    def __str__(self) -> str:
+        return f"{self.least:g} to {self.most:g}"
+
+
+NUM_SAMPLES = Limits(1, 64)
+MAX_NEW_TOKENS = Limits(1, 1024)  # four times what the public example allows
+SEED = Limits(0, 2**63 - 1)
+TEMPERATURE = Limits(0.01, 10.0)  # colder, logits leave float32; hotter, all tokens are alike
+TOP_P = Limits(0.01, 1.0)
