@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Sequence
+import re
+import reprlib
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,9 +22,14 @@ from alpamayo_ros.cli.common import (
     run,
     write_json,
 )
+from alpamayo_ros.limits import NUM_SAMPLES
 from alpamayo_ros.types import WAYPOINTS
 
 NOT_PASSED = 1
+DEVICES = ("cpu", "cuda:N", "npu:N")
+DEVICE = r"cpu|(cuda|npu):[0-9]+"
+WAYPOINTS_WANTED = f"{WAYPOINTS} rows of 3 numbers or nulls"
+TOKENS_WANTED = f"{NUM_SAMPLES} rows of one or more whole numbers >= 0"
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +40,7 @@ class Result:
     run_id: str
     device: str
     waypoints: np.ndarray  # float64 (64, 3) x m, y m, yaw rad; nan where the file has null
-    token_ids: Any
+    token_ids: list[list[int]]  # a row a sample
 
 
 @dataclass(frozen=True)
@@ -121,16 +129,60 @@ def read_result(path: str) -> Result:
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path} cannot be read as JSON: {error}") from None
     try:
-        waypoints = np.array(values["waypoints"], np.float64)  # null becomes nan
-        result = Result(
-            path, str(values["run_id"]), str(values["device"]), waypoints, values["token_ids"]
+        return Result(
+            path,
+            run_id=_entry(values, "run_id", _is_text, "a text that is not empty"),
+            device=_entry(values, "device", _is_device, f"one of {', '.join(DEVICES)}"),
+            waypoints=np.array(
+                _entry(values, "waypoints", _are_waypoints, WAYPOINTS_WANTED), float
+            ),
+            token_ids=_entry(values, "token_ids", _are_tokens, TOKENS_WANTED),
         )
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-        raise UsageError(f"{path} is no result of alpamayo_inference: {reason}") from None
-    if waypoints.shape != (WAYPOINTS, 3):
-        raise UsageError(
-            f"{path} is no result of alpamayo_inference: waypoints have shape {waypoints.shape}, "
-            f"not ({WAYPOINTS}, 3)"
-        )
-    return result
+    except UsageError as error:
+        raise UsageError(f"{path} is no result of alpamayo_inference: {error}") from None
+
+
+def _entry(values: Any, name: str, fits: Callable[[Any], bool], wanted: str) -> Any:
+    """An entry of the object that a run has written, which must be what is wanted."""
+    if not isinstance(values, dict):
+        raise UsageError("it is no JSON object")
+    if name not in values:
+        raise UsageError(f"it lacks {name!r}")
+    if not fits(values[name]):
+        raise UsageError(f"{name} must be {wanted}, got {reprlib.repr(values[name])}")
+    return values[name]
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_device(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch(DEVICE, value, re.ASCII) is not None
+
+
+def _are_waypoints(value: Any) -> bool:
+    """Rows of x, y and yaw. Null, and what JSON should not hold, NaN and Infinity, may be there."""
+    return (
+        isinstance(value, list)
+        and len(value) == WAYPOINTS
+        and all(isinstance(row, list) and len(row) == 3 for row in value)
+        and all(number is None or _is_float(number) for row in value for number in row)
+    )
+
+
+def _is_float(value: Any) -> bool:
+    """Whether a number can be a float64; JSON's whole numbers may be too large for it."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return abs(value) <= sys.float_info.max
+    return isinstance(value, float)
+
+
+def _are_tokens(value: Any) -> bool:
+    """A row of token ids for each of one or more samples; every sample has its end token."""
+    return (
+        isinstance(value, list)
+        and len(value) in NUM_SAMPLES
+        and all(isinstance(row, list) and row for row in value)
+        and all(type(token) is int and token >= 0 for row in value for token in row)
+    )
