@@ -7,7 +7,9 @@ z up, with its origin at the model's origin (about the rear axle) at t0.
 from __future__ import annotations
 
 import enum
+import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -33,7 +35,7 @@ REFERENCE_ROLE = "front_wide"  # its stamps are the candidates for t0
 SNAPSHOT_SCHEMA = 1
 MAX_HISTORY_M = 1e4  # from the ego: no vehicle comes farther in 1.5 s
 EXACT = 1e-6  # the last pose of a history is zero and identity, but for rounding
-ORTHOGONAL = 1e-3  # of rotations that went through float32
+ORTHOGONAL = 1e-3  # of rotations that went through float32, and of a unit quaternion's length
 
 
 class UserError(ValueError):
@@ -50,7 +52,7 @@ def require(name: str, array: np.ndarray, dtype: type, shape: tuple[int | None, 
         want in (None, have) for want, have in zip(shape, array.shape)
     )
     if array.dtype != dtype or not fits:
-        wanted = tuple("any" if n is None else n for n in shape)
+        wanted = str(shape).replace("None", "any")
         raise InvalidSnapshotError(
             f"{name} must be {np.dtype(dtype).name} {wanted}, got {array.dtype.name} {array.shape}"
         )
@@ -99,7 +101,7 @@ class Snapshot:
         cameras = len(self.camera_ids)
         if cameras == 0 or len(self.frames) != cameras:
             raise InvalidSnapshotError(
-                f"{len(self.frames)} cameras of frames for {cameras} camera ids"
+                f"camera_ids names {cameras} cameras, there are frames of {len(self.frames)}"
             )
         if list(self.camera_ids) != sorted(set(self.camera_ids)):
             raise InvalidSnapshotError(f"camera_ids must rise, got {tuple(self.camera_ids)}")
@@ -118,25 +120,40 @@ class Snapshot:
             value = getattr(self, name)
             if value is not None:
                 require(name, value, np.float64, shape)
-                if not np.isfinite(value).all():
-                    raise InvalidSnapshotError(f"{name} is not finite")
+                _require_finite(name, value)
+        self._check_quaternion()
+
+    def _check_quaternion(self) -> None:
+        """The orientation at t0, where there is one, is a unit quaternion."""
+        if self.t0_quaternion is None:
+            return
+        length = math.hypot(*self.t0_quaternion)
+        if not abs(length - 1.0) <= ORTHOGONAL:
+            raise InvalidSnapshotError(
+                f"t0_quaternion must be of length 1, within {ORTHOGONAL:g}, got {length:.6g}"
+            )
 
     def _check_history(self) -> None:
         """The history is one of a rigid vehicle, seen from its last pose."""
         xyz, rot = self.ego_history_xyz, self.ego_history_rot
-        if not (np.isfinite(xyz).all() and np.isfinite(rot).all()):
-            raise InvalidSnapshotError("the ego history holds numbers that are not finite")
+        _require_finite("ego_history_xyz", xyz)
+        _require_finite("ego_history_rot", rot)
         if np.abs(xyz).max() > MAX_HISTORY_M:
             raise InvalidSnapshotError(
-                f"the ego history reaches {np.abs(xyz).max():.3g} m from the ego, at most "
+                f"ego_history_xyz reaches {np.abs(xyz).max():.3g} m from the ego, at most "
                 f"{MAX_HISTORY_M:g} m are allowed"
             )
-        if np.abs(xyz[-1]).max() > EXACT or np.abs(rot[-1] - np.eye(3)).max() > EXACT:
-            raise InvalidSnapshotError(
-                "the ego history must be seen from its last pose, whose row is zero and identity"
-            )
+        for name, last, own in (
+            ("ego_history_xyz", xyz[-1], np.zeros(3)),
+            ("ego_history_rot", rot[-1], np.eye(3)),
+        ):
+            if np.abs(last - own).max() > EXACT:
+                raise InvalidSnapshotError(
+                    f"{name} must be seen from its last pose, whose row is zero and identity"
+                )
         small = np.clip(rot, -2, 2)  # huge numbers are no rotation either, and would overflow
-        if np.abs(small @ small.transpose(0, 2, 1) - np.eye(3)).max() > ORTHOGONAL:
+        skew = np.abs(small @ small.transpose(0, 2, 1) - np.eye(3)).max()
+        if skew > ORTHOGONAL or np.linalg.det(small).min() < 0:
             raise InvalidSnapshotError("ego_history_rot holds matrices that are no rotations")
 
     def images(self) -> np.ndarray:
@@ -204,51 +221,75 @@ class Snapshot:
             return cls._from_arrays(arrays)
         except KeyError as error:
             raise InvalidSnapshotError(f"snapshot {path} lacks {error.args[0]}") from None
-        except (InvalidSnapshotError, ValueError, TypeError, OverflowError) as error:
+        except InvalidSnapshotError as error:
             raise InvalidSnapshotError(f"snapshot {path}: {error}") from None
 
     @classmethod
     def _from_arrays(cls, arrays: dict[str, np.ndarray]) -> Snapshot:
-        schema = int(arrays.get("schema", SNAPSHOT_SCHEMA))
+        schema = _integers(arrays, "schema", ()).item() if "schema" in arrays else SNAPSHOT_SCHEMA
         if schema != SNAPSHOT_SCHEMA:
             raise InvalidSnapshotError(f"schema {schema} is not known, only {SNAPSHOT_SCHEMA}")
-        camera_ids = tuple(int(i) for i in _integers("camera_ids", arrays["camera_ids"]))
+        camera_ids = tuple(_integers(arrays, "camera_ids", (None,)).tolist())
         if "frames" in arrays:
+            require("frames", arrays["frames"], np.uint8, (None, FRAMES_PER_CAMERA, None, None, 3))
             frames = tuple(arrays["frames"])
         else:
             frames = tuple(arrays[f"frames_{camera_id}"] for camera_id in camera_ids)
 
+        def optional(name: str) -> np.ndarray | None:
+            return _reals(arrays, name) if name in arrays else None
+
         def text(name: str) -> str:
-            return str(arrays[name]) if name in arrays else ""
+            return _text(arrays, name) if name in arrays else ""
 
         return cls(
             frames=frames,
             camera_ids=camera_ids,
-            frame_stamps_ns=_integers("frame_stamps_ns", arrays["frame_stamps_ns"]),
-            t0_ns=_integers("t0_ns", arrays["t0_ns"]).item(),
-            ego_history_xyz=_reals("ego_history_xyz", arrays["ego_history_xyz"]),
-            ego_history_rot=_reals("ego_history_rot", arrays["ego_history_rot"]),
-            t0_position=arrays.get("t0_position"),
-            t0_quaternion=arrays.get("t0_quaternion"),
+            frame_stamps_ns=_integers(arrays, "frame_stamps_ns", (None, None)),
+            t0_ns=_integers(arrays, "t0_ns", ()).item(),
+            ego_history_xyz=_reals(arrays, "ego_history_xyz"),
+            ego_history_rot=_reals(arrays, "ego_history_rot"),
+            t0_position=optional("t0_position"),
+            t0_quaternion=optional("t0_quaternion"),
             frame_id=text("frame_id"),
             child_frame_id=text("child_frame_id"),
             navigation_text=text("navigation_text"),
         )
 
 
-def _integers(name: str, values: np.ndarray) -> np.ndarray:
+def _require_finite(name: str, values: np.ndarray) -> None:
+    if not np.isfinite(values).all():
+        raise InvalidSnapshotError(f"{name} is not finite")
+
+
+def _integers(
+    arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int | None, ...]
+) -> np.ndarray:
     """Whole numbers as int64; of stamps float64 has lost the last 256 ns already."""
+    values = arrays[name]
     if values.dtype.kind not in "iu":
         raise InvalidSnapshotError(f"{name} must be whole numbers, got {values.dtype}")
-    return values.astype(np.int64)
+    if values.size and values.max() > np.iinfo(np.int64).max:
+        raise InvalidSnapshotError(f"{name} must be int64, got {values.max()}")
+    integers = values.astype(np.int64)
+    require(name, integers, np.int64, shape)
+    return integers
 
 
-def _reals(name: str, values: np.ndarray) -> np.ndarray:
+def _reals(arrays: Mapping[str, np.ndarray], name: str) -> np.ndarray:
     """Real numbers as float64; what is too large for it becomes infinite."""
+    values = arrays[name]
     if values.dtype.kind not in "fiu":
         raise InvalidSnapshotError(f"{name} must be real numbers, got {values.dtype}")
     with np.errstate(over="ignore"):
         return values.astype(np.float64)
+
+
+def _text(arrays: Mapping[str, np.ndarray], name: str) -> str:
+    values = arrays[name]
+    if values.dtype.kind != "U" or values.shape != ():
+        raise InvalidSnapshotError(f"{name} must be one text, got {values.dtype} {values.shape}")
+    return str(values)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -74,7 +75,7 @@ XYZ, ROT = SNAPSHOT.ego_history_xyz, SNAPSHOT.ego_history_rot
         ({"ego_history_rot": moved(ROT, 15, ROT[0])}, "seen from its last pose"),
         ({"t0_position": np.array([0.0, np.nan, 0.0])}, "t0_position is not finite"),
         ({"t0_quaternion": np.zeros(3)}, "t0_quaternion must be float64 (4,)"),
-        ({"camera_ids": (0, 1, 2)}, "4 cameras of frames for 3 camera ids"),
+        ({"camera_ids": (0, 1, 2)}, "camera_ids names 3 cameras, there are frames of 4"),
         ({"camera_ids": (1, 0, 2, 6)}, "camera_ids must rise"),
         ({"frames": (np.zeros((4, 8, 8, 4), np.uint8),) * 4}, "frames of camera 0 must be uint8"),
         ({"frame_stamps_ns": np.zeros((4, 4))}, "frame_stamps_ns must be int64"),
@@ -99,12 +100,24 @@ def test_what_is_no_snapshot_is_refused_by_name(change, words):
         ({"schema": np.int64(2)}, "schema 2 is not known"),
         ({"frame_stamps_ns": np.zeros((4, 4))}, "frame_stamps_ns must be whole numbers, got float"),
         ({"t0_ns": np.float64(np.inf)}, "t0_ns must be whole numbers, got float64"),
-        ({"t0_ns": np.zeros(2, np.int64)}, "can only convert an array of size 1"),
+        ({"t0_ns": np.zeros(2, np.int64)}, "t0_ns must be int64 (), got int64 (2,)"),
         ({"camera_ids": np.array(["0", "1", "2", "6"])}, "camera_ids must be whole numbers"),
         ({"ego_history_xyz": np.zeros((16, 3), complex)}, "must be real numbers, got complex128"),
         ({"ego_history_rot": np.zeros((16, 3, 3), "U4")}, "must be real numbers, got <U4"),
-        ({"ego_history_xyz": np.full((16, 3), np.longdouble("1e4000"))}, "that are not finite"),
-        ({"schema": np.float64(np.inf)}, "cannot convert float infinity"),
+        (
+            {"ego_history_xyz": np.full((16, 3), np.longdouble("1e4000"))},
+            "ego_history_xyz is not finite",
+        ),
+        ({"schema": np.float64(np.inf)}, "schema must be whole numbers, got float64"),
+        (
+            {"frames": np.zeros((4, 4, 64, 96), np.uint8)},
+            "frames must be uint8 (any, 4, any, any, 3), got uint8 (4, 4, 64, 96)",
+        ),
+        ({"t0_quaternion": np.zeros((1, 4))}, "t0_quaternion must be float64 (4,), got float64 (1"),
+        (
+            {"camera_ids": np.array([0, 1, 2, 2**63], np.uint64)},
+            "must be int64, got 92233720368547",
+        ),
     ],
 )
 def test_a_file_that_lacks_something_says_so(tmp_path, change, words):
@@ -115,6 +128,64 @@ def test_a_file_that_lacks_something_says_so(tmp_path, change, words):
     with pytest.raises(InvalidSnapshotError) as caught:
         Snapshot.load(path)
     assert words in str(caught.value)
+
+
+NOT_FINITE = (np.nan, np.inf, -np.inf)
+EVERY_KEY = (
+    *("schema", "frames", "camera_ids", "frame_stamps_ns", "t0_ns", "ego_history_xyz"),
+    *("ego_history_rot", "t0_position", "t0_quaternion", "frame_id", "child_frame_id"),
+    "navigation_text",
+)
+REALS = ("ego_history_xyz", "ego_history_rot", "t0_position", "t0_quaternion")
+TEXTS = ("frame_id", "child_frame_id", "navigation_text")
+
+
+def hostile(name: str, array: np.ndarray) -> list[np.ndarray]:
+    """An entry of a snapshot file in forms that are none."""
+    kinds = [np.array("far"), np.array(b"far"), np.array(None, dtype="M8[s]"), np.zeros(3, complex)]
+    shapes = [np.zeros(0, array.dtype), np.stack([array] * 2), np.stack([array] * 2, axis=-1)]
+    if name in TEXTS:
+        return [*kinds[1:], *shapes, np.array(5), np.array([np.nan])]
+    shapes += [array.reshape(-1)[:1], array[:-1]] if array.ndim else []
+    if name in REALS:
+        wild = [moved(array, (0,) * array.ndim, value) for value in (*NOT_FINITE, 1e300, -1e300)]
+        wild = wild[:3] if name == "t0_position" else wild  # anywhere in the world is allowed
+        return [*kinds, *shapes, *wild, np.array(0.0), np.array("1.0"), array > 0]
+    floats = [array.astype(np.float64), np.full(array.shape, np.nan), array > 0]
+    large = [np.full(array.shape, 2**63, np.uint64)]
+    return [*kinds, *shapes, *floats, *(large if name != "frames" else [array.astype(np.int64)])]
+
+
+@pytest.mark.parametrize("name", EVERY_KEY)
+def test_an_entry_of_a_file_that_is_none_is_refused_by_its_name(tmp_path, name):
+    path = tmp_path / "s.npz"
+    replace(SNAPSHOT, navigation_text="Turn left").save(path)
+    arrays = files(path)
+    assert set(arrays) == set(EVERY_KEY)
+    for value in hostile(name, arrays[name]):
+        np.savez(path, **(arrays | {name: value}))
+        with pytest.raises(InvalidSnapshotError) as caught:
+            Snapshot.load(path)
+        message = str(caught.value).removeprefix(f"snapshot {path}: ")
+        described = f"{value.dtype} {value.shape} {value.ravel()[:4]}"
+        assert re.search(rf"\b{name}\b", message), f"{described}: {message}"
+        assert "\n" not in message
+
+
+@pytest.mark.parametrize("length", [1 - 9e-4, 1 + 9e-4])
+def test_a_quaternion_may_be_rounded(length):
+    assert replace(SNAPSHOT, t0_quaternion=np.array([0.0, 0.6, 0.0, 0.8]) * length)
+
+
+@pytest.mark.parametrize("length", [0.0, 1 - 1.1e-3, 1 + 1.1e-3, 1e-300, 1e300])
+def test_a_quaternion_of_another_length_is_refused(length):
+    with pytest.raises(InvalidSnapshotError, match="t0_quaternion must be of length 1, within"):
+        replace(SNAPSHOT, t0_quaternion=np.array([0.0, 0.6, 0.0, 0.8]) * length)
+
+
+def test_a_reflection_is_no_rotation():
+    with pytest.raises(InvalidSnapshotError, match="ego_history_rot holds matrices that are no"):
+        replace(SNAPSHOT, ego_history_rot=moved(ROT, 3, np.diag([1.0, 1.0, -1.0])))
 
 
 def test_damaged_and_foreign_files_are_one_line(tmp_path):

@@ -218,7 +218,7 @@ def test_a_wild_snapshot_is_one_line(capsys: pytest.CaptureFixture, tmp_path: Pa
     arrays["ego_history_xyz"][0] = 1e308
     np.savez(path, **arrays)
     assert main(["--device", "cpu", "--snapshot", str(path)]) == 2
-    assert "the ego history reaches 1e+308 m from the ego, at most 10000 m" in (
+    assert "ego_history_xyz reaches 1e+308 m from the ego, at most 10000 m" in (
         capsys.readouterr().err
     )
 
