@@ -1,4 +1,4 @@
-"""What may be asked of a decision: one set for the model, the programs and the node's parameters.
+"""What numbers a user may give: one set for the model, the programs and the node's parameters.
 
 No torch here, so that a program can refuse a mistake before it loads anything.
 """
@@ -28,3 +28,4 @@ MAX_NEW_TOKENS = Limits(1, 1024)  # four times what the public example allows
 SEED = Limits(0, 2**63 - 1)
 TEMPERATURE = Limits(0.01, 10.0)  # colder, logits leave float32; hotter, all tokens are alike
 TOP_P = Limits(0.01, 1.0)
+TO_REAR_AXLE = Limits(-100.0, 100.0)  # m and rad: no vehicle is longer

@@ -9,7 +9,7 @@ from alpamayo_ros.cli import evaluate, inference
 from alpamayo_ros.limits import Limits
 from alpamayo_ros.model import ModelError
 from alpamayo_ros.model.samples import require_choices
-from alpamayo_ros.ros.parameter_table import TABLE, ParameterError
+from alpamayo_ros.ros.parameter_table import BY_NAME, TABLE, ParameterError
 
 DEFAULTS = {
     "num_samples": 1, "seed": 0, "temperature": 0.6, "top_p": 0.98, "max_new_tokens": 256,
@@ -41,6 +41,29 @@ def test_the_model_the_node_and_the_evaluation_allow_the_same(
         option = "--" + name.replace("_", "-")
         assert evaluated(name, value, capsys).startswith(f"error: {option}")
         assert f"{name} must be" in inferred(name, value, capsys)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e39, 1e300, -100.1, 100.1])
+def test_no_origin_of_the_model_lies_outside_of_a_vehicle(
+    value: float, capsys: pytest.CaptureFixture
+) -> None:
+    for place in range(4):
+        numbers = [0.0] * 4
+        numbers[place] = value
+        with pytest.raises(ParameterError, match="is not all in -100 to 100"):
+            BY_NAME["odometry.to_rear_axle"].check(numbers)
+        command = ["/no/such.mcap", "--output", "/dev/null", "--to-rear-axle", *map(str, numbers)]
+        assert evaluate.main(command) == 2
+        assert capsys.readouterr().err.endswith("allowed are -100 to 100\n")
+
+
+@pytest.mark.parametrize("at_s", ["nan", "inf", "-1", "1e300"])
+def test_no_time_of_a_clip_is_before_its_start_or_no_number(
+    at_s: str, capsys: pytest.CaptureFixture
+) -> None:
+    command = ["/no/such.mcap", "--output", "/dev/null", "--at", "5.1", f"--at={at_s}"]
+    assert evaluate.main(command) == 2
+    assert capsys.readouterr().err.startswith("error: --at ")
 
 
 def evaluated(name: str, value: float, capsys: pytest.CaptureFixture) -> str:

@@ -25,6 +25,7 @@ from alpamayo_ros.limits import (
     NUM_SAMPLES,
     SEED,
     TEMPERATURE,
+    TO_REAR_AXLE,
     TOP_P,
     Limits,
 )
@@ -125,6 +126,10 @@ def _check(options: argparse.Namespace) -> None:
         ("workers", Limits(1, 1024)),
     ):
         require_range("--" + name.replace("_", "-"), getattr(options, name), limits)
+    for value in options.to_rear_axle:
+        require_range("--to-rear-axle", value, TO_REAR_AXLE)
+    for at_s in options.at or []:
+        require_range("--at", at_s, Limits(0, 86400))
 
 
 def _job(options: argparse.Namespace) -> Job:

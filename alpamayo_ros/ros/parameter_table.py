@@ -13,7 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from alpamayo_ros.devices.tuning import PATCH_EMBEDDINGS, WEIGHT_FORMATS
-from alpamayo_ros.limits import MAX_NEW_TOKENS, NUM_SAMPLES, SEED, TEMPERATURE, TOP_P
+from alpamayo_ros.limits import (
+    MAX_NEW_TOKENS,
+    NUM_SAMPLES,
+    SEED,
+    TEMPERATURE,
+    TO_REAR_AXLE,
+    TOP_P,
+)
 from alpamayo_ros.types import CAMERA_ROLES, UserError
 
 
@@ -70,8 +77,8 @@ class Parameter:
             numbers = []
         if isinstance(value, str) or len(numbers) != len(self.default):
             raise ParameterError(f"{self.name}: {value!r} is no {_kind(self.default)}")
-        if not all(math.isfinite(v) for v in numbers):
-            raise ParameterError(f"{self.name}: {value!r} must be finite")
+        if not all(self.minimum <= v <= self.maximum for v in numbers):
+            raise ParameterError(f"{self.name}: {value!r} is not all {self.allowed()}")
         return numbers
 
 
@@ -209,6 +216,8 @@ TABLE: tuple[Parameter, ...] = (
         [0.0, 0.0, 0.0, 0.0],
         "x, y, z and yaw of the model's origin in child_frame_id",
         unit="m, rad",
+        minimum=TO_REAR_AXLE.least,
+        maximum=TO_REAR_AXLE.most,
     ),
     Parameter(
         "planning.max_rate_hz",
