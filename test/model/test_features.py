@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from alpamayo_ros.model import AlpamayoR1, PlanCancelled
 from alpamayo_ros.model.features import CAPACITY, CameraFrame
 from alpamayo_ros.model.images import resize_frame
 from alpamayo_ros.model.rollout import Rollout
-from alpamayo_ros.types import FRAME_OFFSETS_NS, STEP_NS, Snapshot
+from alpamayo_ros.types import FRAME_OFFSETS_NS, STEP_NS, Plan, Snapshot
 
 T0_NS = 1_700_000_000_000_000_000
 STOP = 10
@@ -48,17 +49,31 @@ def snapshot(tick: int) -> Snapshot:
     )
 
 
-def test_ten_plans_in_a_row_are_the_same_with_and_without_reuse(model: AlpamayoR1) -> None:
+@pytest.fixture
+def images(model: AlpamayoR1) -> Iterator[list[int]]:
+    """How many images each call of the vision model got: counted there, not by the cache."""
+    calls: list[int] = []
+    visual = model.network.vlm.model.visual
+    hook = visual.register_forward_pre_hook(lambda _, arguments: calls.append(len(arguments[1])))
+    yield calls
+    hook.remove()
+
+
+def test_ten_ticks_encode_four_images_each_and_plan_as_without_reuse(
+    model: AlpamayoR1, images: list[int]
+) -> None:
+    def plan_and_count(tick: int) -> tuple[Plan, int]:
+        before = sum(images)
+        plan = model.plan(snapshot(tick), max_new_tokens=8)
+        return plan, sum(images) - before
+
     model.reset()
-    counts, reused = [], []
-    for tick in range(STOP):
-        before = model.features.encoded
-        reused.append(model.plan(snapshot(tick), max_new_tokens=8))
-        counts.append(model.features.encoded - before)
-    assert counts == [16] + [4] * (STOP - 1)
+    reused, counts = zip(*map(plan_and_count, range(STOP)))
+    assert counts == (16,) + (4,) * (STOP - 1)
     for tick in range(STOP):
         model.reset()
-        alone = model.plan(snapshot(tick), max_new_tokens=8)
+        alone, count = plan_and_count(tick)
+        assert count == 16
         assert alone.token_ids == reused[tick].token_ids
         np.testing.assert_allclose(alone.samples, reused[tick].samples, atol=1e-4, rtol=0)
 
