@@ -134,7 +134,7 @@ def make_drives(
     root.mkdir(parents=True, exist_ok=True)
     missing = [seed for seed in seeds if not (root / str(seed)).is_dir()]
     if missing:
-        with ProcessPoolExecutor(workers, get_context("spawn"), _single_threaded) as pool:
+        with ProcessPoolExecutor(workers, get_context("spawn"), single_threaded) as pool:
             jobs = [pool.submit(_make, root, seed, recipe, arrays_of) for seed in missing]
             for job in tqdm(jobs, desc=f"drives, {folder.name}", unit="drive"):
                 job.result()
@@ -159,9 +159,11 @@ def moments(drive: Drive, count: int) -> Iterator[float]:
             yield float(t_s)
 
 
-def example_at(drive: Drive, t_s: float, recipe: Recipe) -> Example:
-    """The example at a time of a drive."""
-    rig = default_rig(RENDERED_WIDTH_PX, RENDERED_HEIGHT_PX)
+def example_at(
+    drive: Drive, t_s: float, recipe: Recipe, rig: Sequence[Camera] | None = None
+) -> Example:
+    """The example at a time of a drive, through these cameras or small ones."""
+    rig = rig or default_rig(RENDERED_WIDTH_PX, RENDERED_HEIGHT_PX)
     times_s = [t_s + offset_ns * 1e-9 for offset_ns in FRAME_OFFSETS_NS]
     states = [drive.state_at(t_s + offset_ns * 1e-9) for offset_ns in POSE_OFFSETS_NS]
     xyz, rot = history_of(states)
@@ -232,7 +234,7 @@ def read_drive(folder: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     return np.load(folder / "images.npy", mmap_mode="r"), arrays
 
 
-def _single_threaded() -> None:
+def single_threaded() -> None:
     """One thread in each worker: they are as many as the cores."""
     import cv2
     import torch

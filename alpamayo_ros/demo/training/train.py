@@ -56,6 +56,7 @@ CHECK_EVERY = 200  # steps, on held-out examples
 CHECKED = 64
 CHECK_SEEDS = HELD_OUT_SEEDS[1:13]  # 0 is the demo's own
 SIGHT_BATCH = 32
+PLAN_NAME = "training.json"
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ class Worker:
             state = None
         self._go_through(self._driving(), list(self.network.named_parameters()), state)
         if self.rank == 0:
-            write_model(self.network, self.folder / "model")
+            write_model(self.network, self.plan, self.folder / "model")
 
     def _grid(self) -> tuple[int, int]:
         patch = self.config.backbone.vision.patch_size
@@ -280,12 +281,13 @@ def recipe(plan: Numbers, config: ModelConfig) -> Recipe:
     return Recipe(plan.per_drive, config.min_pixels, config.max_pixels)
 
 
-def write_model(network: Network, folder: Path) -> None:
-    """A checkpoint folder in bfloat16 that the normal loader reads."""
+def write_model(network: Network, plan: Numbers, folder: Path) -> None:
+    """A checkpoint folder in bfloat16 that the normal loader reads, and how it was made."""
     temporary = Path(tempfile.mkdtemp(dir=folder.parent))
     shutil.copytree(SMALL, temporary, dirs_exist_ok=True)
     tensors = {name: _stored(value) for name, value in network.state_dict().items()}
     save_file(tensors, temporary / "model.safetensors")
+    (temporary / PLAN_NAME).write_text(json.dumps(asdict(plan), indent=1) + "\n")
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(temporary, folder)
 
@@ -347,7 +349,6 @@ def main() -> None:
     held_out_examples(folder, plan, config)
     print(f"{len(training_sights(folder, plan, config))} sights to learn to see from")
     held_out_sights(folder, plan, config)
-    (folder / "plan.json").write_text(json.dumps(asdict(plan), indent=1))
     with tempfile.TemporaryDirectory() as meeting:
         start_processes(_work, (folder, plan, f"{meeting}/meeting"), nprocs=plan.workers)
     print(f"the model is in {folder / 'model'}")
