@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alpamayo_ros.demo.training.score import Scored, Scores, Turned
+from alpamayo_ros.evaluation.demo_model.score import Scored, Scores, Turned
 from alpamayo_ros.evaluation.statistics import Estimate, blocks, estimate
 
 SEED = 0  # of the intervals' resampling

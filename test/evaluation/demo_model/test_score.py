@@ -10,8 +10,9 @@ from alpamayo_ros.demo.drive import Drive
 from alpamayo_ros.demo.ego import FRONT_M
 from alpamayo_ros.demo.junctions import Turn
 from alpamayo_ros.demo.navigation import PHRASES, TURNS
-from alpamayo_ros.demo.training.figures import figures
-from alpamayo_ros.demo.training.score import (
+from alpamayo_ros.demo.training.train import CHECK_SEEDS
+from alpamayo_ros.evaluation.demo_model.figures import figures
+from alpamayo_ros.evaluation.demo_model.score import (
     BEFORE_M,
     PER_DRIVE,
     SCORED_SEEDS,
@@ -25,7 +26,6 @@ from alpamayo_ros.demo.training.score import (
     turn_of,
     turns_to_score,
 )
-from alpamayo_ros.demo.training.train import CHECK_SEEDS
 
 
 def path(v0_m_s: float, acceleration_m_s2: float = 0.0, turn_rad_s: float = 0.0) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Writes the small model's card: what it is, and how it does on drives it never saw.
 
-    python -m alpamayo_ros.demo.training.card [MODEL]
+    python -m alpamayo_ros.evaluation.demo_model.card [MODEL]
 
 plans some hundred times on held-out drives, which takes minutes, and writes MODEL/README.md.
 """
@@ -24,9 +24,9 @@ from alpamayo_ros.demo.causes import TEMPLATES  # noqa: E402
 from alpamayo_ros.demo.drive import HELD_OUT_SEEDS, MAX_DURATION_S  # noqa: E402
 from alpamayo_ros.demo.small_model import FOLDER as SMALL  # noqa: E402
 from alpamayo_ros.demo.training.examples import single_threaded  # noqa: E402
-from alpamayo_ros.demo.training.figures import figures  # noqa: E402
-from alpamayo_ros.demo.training.score import SCORED_SEEDS, TURN_SEEDS, Scorer, Scores  # noqa: E402
 from alpamayo_ros.demo.training.train import PLAN_NAME, Numbers  # noqa: E402
+from alpamayo_ros.evaluation.demo_model.figures import figures  # noqa: E402
+from alpamayo_ros.evaluation.demo_model.score import SCORED_SEEDS, TURN_SEEDS, Scorer, Scores  # noqa: E402
 from alpamayo_ros.evaluation.statistics import Estimate  # noqa: E402
 from alpamayo_ros.model import AlpamayoR1  # noqa: E402
 
@@ -47,7 +47,7 @@ def card(folder: Path, scores: Scores, greedy: bool) -> str:
     """The card of a model folder, Markdown."""
     model = AlpamayoR1.from_pretrained(folder)
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("alpamayo_ros.demo"),
+        loader=jinja2.PackageLoader("alpamayo_ros.evaluation"),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
