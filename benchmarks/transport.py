@@ -34,13 +34,14 @@ from rclpy.node import Node  # noqa: E402
 
 from alpamayo_ros.planning.planner import Planner, PlannerSettings  # noqa: E402
 from alpamayo_ros.ros import parameters  # noqa: E402
+from alpamayo_ros.ros.allocator import keep_memory_of_images  # noqa: E402
 from alpamayo_ros.ros.inputs import Inputs  # noqa: E402
 from alpamayo_ros.ros.node_process import (  # noqa: E402
     DomainLease,
     config_file,
     profile_variables,
 )
-from alpamayo_ros.sensing.sampler import Selection  # noqa: E402
+from alpamayo_ros.sensing.selection import Selection  # noqa: E402
 from alpamayo_ros.types import CAMERA_ROLES, FRAME_OFFSETS_NS, Frame  # noqa: E402
 
 PUBLISHER = Path(__file__).with_name("camera_load.py")
@@ -316,6 +317,7 @@ def main() -> int:
     parser.add_argument("--profile", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.receive:
+        keep_memory_of_images()  # as the node does
         load = LOADS[options.receive]
         print(json.dumps(asdict(receive(load, options.seconds, options.busy, options.profile))))
         return 0

@@ -12,6 +12,7 @@ import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
+from alpamayo_ros.ros.allocator import keep_memory_of_images
 from alpamayo_ros.streams import occupy_closed_streams
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def _spin(argv: list[str], stopping: threading.Event) -> int:
     prepare_environment()  # before anything imports torch
     from alpamayo_ros.ros.node import AlpamayoNode
 
+    keep_memory_of_images()
     # Our own handlers: rclpy's would end the context before the last empty path is out.
     rclpy.init(args=["alpamayo_node", *argv], signal_handler_options=SignalHandlerOptions.NO)
     try:
