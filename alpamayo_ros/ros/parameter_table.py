@@ -12,15 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from alpamayo_ros import limits
 from alpamayo_ros.devices.tuning import PATCH_EMBEDDINGS, WEIGHT_FORMATS
-from alpamayo_ros.limits import (
-    MAX_NEW_TOKENS,
-    NUM_SAMPLES,
-    SEED,
-    TEMPERATURE,
-    TO_REAR_AXLE,
-    TOP_P,
-)
 from alpamayo_ros.types import CAMERA_ROLES, UserError
 
 
@@ -127,23 +120,23 @@ TABLE: tuple[Parameter, ...] = (
         "num_samples",
         1,
         "trajectories drawn per decision; the most central one is driven",
-        minimum=NUM_SAMPLES.least,
-        maximum=NUM_SAMPLES.most,
+        minimum=limits.NUM_SAMPLES.least,
+        maximum=limits.NUM_SAMPLES.most,
     ),
     Parameter(
         "sampling.temperature",
         0.6,
         "temperature of the reasoning",
-        minimum=TEMPERATURE.least,
-        maximum=TEMPERATURE.most,
+        minimum=limits.TEMPERATURE.least,
+        maximum=limits.TEMPERATURE.most,
         run_time=True,
     ),
     Parameter(
         "sampling.top_p",
         0.98,
         "probability mass that tokens are drawn from",
-        minimum=TOP_P.least,
-        maximum=TOP_P.most,
+        minimum=limits.TOP_P.least,
+        maximum=limits.TOP_P.most,
         run_time=True,
     ),
     Parameter(
@@ -156,8 +149,8 @@ TABLE: tuple[Parameter, ...] = (
         "sampling.seed",
         0,
         "with t0 it fixes every random number of a decision",
-        minimum=SEED.least,
-        maximum=SEED.most,
+        minimum=limits.SEED.least,
+        maximum=limits.SEED.most,
         run_time=True,
     ),
     Parameter(
@@ -165,8 +158,8 @@ TABLE: tuple[Parameter, ...] = (
         256,
         "limit of the reasoning",
         unit="tokens",
-        minimum=MAX_NEW_TOKENS.least,
-        maximum=MAX_NEW_TOKENS.most,
+        minimum=limits.MAX_NEW_TOKENS.least,
+        maximum=limits.MAX_NEW_TOKENS.most,
         run_time=True,
     ),
     *(
@@ -216,8 +209,8 @@ TABLE: tuple[Parameter, ...] = (
         [0.0, 0.0, 0.0, 0.0],
         "x, y, z and yaw of the model's origin in child_frame_id",
         unit="m, rad",
-        minimum=TO_REAR_AXLE.least,
-        maximum=TO_REAR_AXLE.most,
+        minimum=limits.TO_REAR_AXLE.least,
+        maximum=limits.TO_REAR_AXLE.most,
     ),
     Parameter(
         "planning.max_rate_hz",
