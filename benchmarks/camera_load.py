@@ -23,6 +23,7 @@ from rclpy.serialization import serialize_message
 from sensor_msgs.msg import CompressedImage, Image
 
 from alpamayo_ros.ros import qos
+from alpamayo_ros.ros.allocator import keep_memory_of_images
 from alpamayo_ros.types import CAMERA_ROLES
 
 HEIGHT, WIDTH = 1080, 1920
@@ -133,4 +134,5 @@ def moving(stamp_ns: int) -> Odometry:
 
 
 if __name__ == "__main__":
+    keep_memory_of_images()
     publish(LOADS[sys.argv[1]], float(sys.argv[2]), int(sys.argv[3]))
