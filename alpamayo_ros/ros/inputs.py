@@ -20,7 +20,12 @@ from alpamayo_ros.sensing.ahead import frames_ahead
 from alpamayo_ros.sensing.cdr import compressed_frame, image_frame, odometry_record
 from alpamayo_ros.sensing.losses import Arrivals, Losses
 from alpamayo_ros.sensing.navigation import Navigation
-from alpamayo_ros.sensing.rig_check import equal_pairs, field_problem, horizontal_fov_deg
+from alpamayo_ros.sensing.rig_check import (
+    equal_pairs,
+    field_problem,
+    horizontal_fov_deg,
+    skews_ns,
+)
 from alpamayo_ros.sensing.sampler import Sampler, Selection
 from alpamayo_ros.types import CAMERA_ROLES, Frame, Reason, Refusal, UserError
 
@@ -149,22 +154,29 @@ class Inputs:
         with self._lock:
             return self.sampler.clock_hint(name)
 
-    def losses(self, role: str) -> Losses | None:
+    def losses(self, name: str) -> Losses | None:
         """Frames of a camera that came and that should have, lately; None: not known."""
         with self._lock:
-            return self._arrivals[role].losses()
+            arrivals = self._arrivals.get(name)
+            return arrivals.losses() if arrivals is not None else None
+
+    def skews_ns(self) -> dict[str, int]:
+        """By role, how far its frames lie from front_wide's; empty while a camera has none."""
+        with self._lock:
+            return skews_ns(self.sampler.rings)
+
+    def unheard(self) -> dict[str, str]:
+        """Topics that a publisher offers with a quality of service that cannot be heard, and it."""
+        side = self._side
+        return side.incompatible() if side is not None else {}
 
     def rig_problems(self) -> list[str]:
         """What is wrong with the rig, each in a line that names roles and topics."""
-        side, topics = self._side, self._topics
-        if side is None:
+        topics = self._topics
+        if self._side is None:
             return []
-        problems = [
-            f"{topic}: a publisher offers an incompatible {policy} and is not heard"
-            for topic, policy in side.incompatible().items()
-        ]
         fields = dict(self._fields_deg)
-        problems += filter(None, (field_problem(role, deg) for role, deg in fields.items()))
+        problems = list(filter(None, (field_problem(role, deg) for role, deg in fields.items())))
         with self._lock:
             rings = self.sampler.rings.items()
             newest = {role: ring.items[-1] for role, ring in rings if len(ring)}

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from rclpy.node import Node
 
+from alpamayo_ros.devices.device import free_memory_bytes
 from alpamayo_ros.model import PlanCancelled
 from alpamayo_ros.planning.planner import Decision, Planner, UnusableFrameError
 from alpamayo_ros.planning.watchdog import (
@@ -244,7 +245,7 @@ class PlanningLoop:
         t0_ns, accepted = decision.plan.t0_ns, decision.verdict.accepted
         fresh = self.watchdog.fresh(t0_ns, self._now_ns())
         drive = fresh and (accepted or not self._settings.enforce)
-        self._statistics.count(decision)
+        self._statistics.count(decision, time.monotonic())
         self._outputs.publish(decision, drive, self._settings.sampler.to_rear_axle)
         if drive:
             self.watchdog.published(t0_ns, accepted)
@@ -258,6 +259,8 @@ class PlanningLoop:
         request = self._request
         if request is not None and request.selection is decision.selection:
             self._finish(request, decision)
+        # Asked here and not by whoever reports: a device that hangs must not hold up the watchdog.
+        self._statistics.device_free_bytes = free_memory_bytes(decision.plan.device)
         self._report()
 
     def _failed(self, error: Exception) -> float:

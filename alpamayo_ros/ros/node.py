@@ -65,7 +65,7 @@ class AlpamayoNode(LifecycleNode):
         self._loop: PlanningLoop | None = None
         self._stuck: PlanningLoop | None = None  # deactivated, but a stage of the model still runs
         self._reports = Reports(self)
-        self._reporter = Reporter(name)
+        self._reporter = Reporter(name, self._inputs, self._reports.unheard)
         self._side = SideNode(self, "services")
         self._side.serve(Trigger, "~/reset", self._on_reset)
         self._side.serve(Trigger, "~/plan_once", self._on_plan_once)
@@ -198,7 +198,7 @@ class AlpamayoNode(LifecycleNode):
         self._planner = Planner(model, settings.planner)
         self._give_up_when_stopping()
         self._warm_up_s = self._planner.warm_up(self._stopping.is_set)
-        self._outputs = Outputs(self)
+        self._outputs = Outputs(self, self._reports.unheard)
         self._model_name, self._device = model.model_id, model.device
         self._state = "inactive"
         self.get_logger().info(
@@ -379,7 +379,6 @@ class AlpamayoNode(LifecycleNode):
             self._state,
             self.settings,
             self._statistics,
-            self._inputs,
             watchdog,
             self._model_name,
             self._device or self.settings.device,
@@ -387,7 +386,7 @@ class AlpamayoNode(LifecycleNode):
         )
         diagnostics = None
         if with_diagnostics:
-            diagnostics = self._reporter.diagnostics(status, self._inputs, watchdog, now_ns)
+            diagnostics = self._reporter.diagnostics(status, self._statistics, watchdog, now_ns)
         self._reports.publish(status, diagnostics)
 
     def _now_ns(self) -> int:

@@ -7,8 +7,14 @@ import time
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Path
 from rclpy.duration import Duration
+
+try:
+    from rclpy.event_handler import PublisherEventCallbacks
+except ImportError:  # Humble
+    from rclpy.qos_event import PublisherEventCallbacks
 from rclpy.node import Node
 from rclpy.publisher import Publisher
+from rclpy.qos import QoSProfile, qos_policy_name_from_kind
 from std_msgs.msg import String
 from visualization_msgs.msg import MarkerArray
 
@@ -42,14 +48,35 @@ def wait_until_heard(*publishers: Publisher) -> None:
         publisher.wait_for_all_acked(Duration(seconds=left_s))
 
 
+def create_publisher(
+    node: Node, kind: type, topic: str, profile: QoSProfile, unheard: dict[str, str]
+) -> Publisher:
+    """A publisher that enters its topic into `unheard` when a subscriber's wishes do not fit."""
+    name = node.resolve_topic_name(topic)
+
+    def on_incompatible(event: object) -> None:
+        policy = unheard[name] = qos_policy_name_from_kind(event.last_policy_kind)
+        node.get_logger().warning(
+            f"a subscriber of {name} asks for an incompatible {policy}: it hears nothing"
+        )
+
+    events = PublisherEventCallbacks(incompatible_qos=on_incompatible)
+    return node.create_publisher(kind, topic, profile, event_callbacks=events)
+
+
 class Outputs:
-    """What the node says of its plans. Made by configure, closed by cleanup."""
+    """What the node says of its plans. Made by configure, closed by cleanup.
 
-    def __init__(self, node: Node) -> None:
+    Args:
+        unheard: gets the topics that a subscriber cannot hear, and the policy.
+    """
+
+    def __init__(self, node: Node, unheard: dict[str, str]) -> None:
         self._node = node
+        self._unheard = unheard
 
-        def publisher(kind: type, name: str, profile: object):
-            return node.create_publisher(kind, f"~/output/{name}", profile)
+        def publisher(kind: type, name: str, profile: QoSProfile) -> Publisher:
+            return create_publisher(node, kind, f"~/output/{name}", profile, unheard)
 
         self._path = publisher(Path, "path", qos.LATCHED)
         self._path_ego = publisher(Path, "path_ego", qos.LATCHED)
@@ -110,6 +137,7 @@ class Outputs:
             self._plan,
             self._markers,
         ):
+            self._unheard.pop(publisher.topic_name, None)
             self._node.destroy_publisher(publisher)
 
 
@@ -117,8 +145,13 @@ class Reports:
     """Status and diagnostics: published in every lifecycle state, so as old as the node."""
 
     def __init__(self, node: Node) -> None:
-        self._status = node.create_publisher(PlannerStatus, "~/output/status", qos.LATCHED)
-        self._diagnostics = node.create_publisher(DiagnosticArray, "/diagnostics", qos.DIAGNOSTICS)
+        self.unheard: dict[str, str] = {}  # our topics that a subscriber cannot hear, and why
+        self._status = create_publisher(
+            node, PlannerStatus, "~/output/status", qos.LATCHED, self.unheard
+        )
+        self._diagnostics = create_publisher(
+            node, DiagnosticArray, "/diagnostics", qos.DIAGNOSTICS, self.unheard
+        )
 
     def publish(self, status: PlannerStatus, diagnostics: DiagnosticArray | None = None) -> None:
         """Publish a status and, once a second, diagnostics."""

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from alpamayo_ros.types import Frame
+from alpamayo_ros.sensing.ring import StampRing
+from alpamayo_ros.types import REFERENCE_ROLE, Frame
 
 # Horizontal fields of view, wide enough for rectified and cropped ones. The model's own cameras
 # have 120 degrees, the tele one 30.
@@ -51,6 +52,25 @@ def field_problem(role: str, fov_deg: float) -> str:
         f"{role} has a horizontal field of view of {fov_deg:.0f} degrees, "
         f"the model wants {low:.0f} to {high:.0f}: is it another camera?"
     )
+
+
+def skews_ns(rings: Mapping[str, StampRing[Frame]]) -> dict[str, int]:
+    """How far each camera's nearest frame lies from a front_wide frame.
+
+    That is the one nearest to where the slowest camera has come: the newest that all could match.
+    Positive: the camera's frame is the later one. Empty while a camera has no frame.
+    """
+    if not all(len(ring) for ring in rings.values()):
+        return {}
+    reached_ns = min(ring.stamps_ns[-1] for ring in rings.values())
+    at_ns = _nearest_ns(rings[REFERENCE_ROLE], reached_ns)
+    return {role: _nearest_ns(ring, at_ns) - at_ns for role, ring in rings.items()}
+
+
+def _nearest_ns(ring: StampRing[Frame], instant_ns: int) -> int:
+    frame = ring.nearest(instant_ns)
+    assert frame is not None
+    return frame.stamp_ns
 
 
 def equal_pairs(newest: Mapping[str, Frame]) -> list[tuple[str, str]]:
