@@ -9,7 +9,8 @@ from alpamayo_ros.cli import evaluate, inference
 from alpamayo_ros.limits import Limits
 from alpamayo_ros.model import ModelError
 from alpamayo_ros.model.samples import require_choices
-from alpamayo_ros.ros.parameter_table import BY_NAME, TABLE, ParameterError
+from alpamayo_ros.ros.parameter import ParameterError
+from alpamayo_ros.ros.parameter_table import BY_NAME, TABLE
 
 DEFAULTS = {
     "num_samples": 1, "seed": 0, "temperature": 0.6, "top_p": 0.98, "max_new_tokens": 256,

@@ -41,6 +41,7 @@ class Inputs:
         self._camera_infos: SideNode | None = None
         self._topics: dict[str, str] = {}  # by role and odometry
         self._fields_deg: dict[str, float] = {}  # horizontal, by role, where CameraInfo has come
+        self.camera_infos: dict[str, CameraInfo] = {}  # by role, where one has come
         self._arrivals = {role: Arrivals() for role in CAMERA_ROLES}
         self.sampler = Sampler()
         self.navigation = Navigation()
@@ -95,6 +96,7 @@ class Inputs:
                 side.close()
         self._side = self._camera_infos = None
         self._fields_deg.clear()
+        self.camera_infos.clear()
         self.reset()
 
     def apply(self, settings: NodeSettings) -> None:
@@ -230,6 +232,7 @@ class Inputs:
         self._wake()
 
     def _on_camera_info(self, role: str, info: CameraInfo) -> None:
+        self.camera_infos[role] = info
         fov_deg = horizontal_fov_deg(info.width, info.k[0], info.distortion_model)
         if fov_deg is not None:
             self._fields_deg[role] = fov_deg

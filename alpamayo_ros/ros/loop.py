@@ -174,7 +174,7 @@ class PlanningLoop:
         with self._worker.exclusive():  # or an empty path could follow a fresh plan
             if not self.watchdog.check(now_ns):
                 return
-            self._outputs.publish_no_plan(now_ns)
+            self._outputs.publish_no_plan(now_ns, stale=True)
         silent = self._inputs.silent()
         if silent:
             self._say_waiting("nothing was received on " + ", ".join(silent))

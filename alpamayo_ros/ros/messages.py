@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import textwrap
 
 import numpy as np
 from builtin_interfaces.msg import Duration, Time
@@ -13,11 +14,13 @@ from visualization_msgs.msg import Marker, MarkerArray
 
 from alpamayo_ros.msg import DrivingPlan, Waypoint
 from alpamayo_ros.planning.gate import segment_speeds_m_s
+from alpamayo_ros.planning.overlay import speed_colour
 from alpamayo_ros.planning.placement import Placement
 from alpamayo_ros.types import NS_PER_S, STEP_NS, WAYPOINTS, Plan, Verdict
 
 MARKER_NAMESPACE = "alpamayo"
-FAST_M_S = 20.0  # the speed at which the path is at the green end of its colours
+TEXT_COLUMNS = 48  # of the reasoning above the ego
+STALE = "STALE\n"
 
 
 def placed_poses(placement: Placement, waypoints: np.ndarray, z_m: float) -> list[Pose]:
@@ -43,8 +46,13 @@ def pose_message(position: np.ndarray, quaternion: np.ndarray) -> Pose:
     return Pose(position=Point(x=x, y=y, z=z), orientation=Quaternion(x=qx, y=qy, z=qz, w=qw))
 
 
-def path_message(frame_id: str, t0_ns: int, poses: list[Pose]) -> Path:
-    """A path stamped t0 whose pose k = 1.. is stamped t0 + k * 0.1 s. No poses: no valid plan."""
+def path_message(frame_id: str, t0_ns: int, poses: list[Pose], after_ns: int | None = None) -> Path:
+    """A path stamped t0 whose pose k = 1.. is stamped t0 + k * 0.1 s. No poses: no valid plan.
+
+    Args:
+        after_ns: only poses with later stamps; None takes all.
+    """
+    ahead = 0 if after_ns is None else max((after_ns - t0_ns) // STEP_NS, 0)
     return Path(
         header=Header(stamp=time_message(t0_ns), frame_id=frame_id),
         poses=[
@@ -52,7 +60,7 @@ def path_message(frame_id: str, t0_ns: int, poses: list[Pose]) -> Path:
                 header=Header(stamp=time_message(t0_ns + k * STEP_NS), frame_id=frame_id),
                 pose=pose,
             )
-            for k, pose in enumerate(poses, start=1)
+            for k, pose in enumerate(poses[ahead:], start=ahead + 1)
         ],
     )
 
@@ -102,16 +110,16 @@ def _duration(duration_ns: int) -> Duration:
     return Duration(sec=seconds, nanosec=nanoseconds)
 
 
-def marker_message(frame_id: str, plan: Plan, origin: Placement, accepted: bool) -> MarkerArray:
+def marker_message(frame_id: str, plan: Plan, origin: Placement, driven: bool) -> MarkerArray:
     """The path coloured by speed, the other samples, and the reasoning above the ego.
 
     Namespace and ids are fixed, so that each array replaces the one before; after fewer samples
-    the rest is emptied rather than deleted.
+    the rest is emptied rather than deleted. What is not driven is grey.
     """
     header = Header(stamp=time_message(plan.t0_ns), frame_id=frame_id)
     poses = placed_poses(origin, plan.waypoints, plan.z_m)
     path = _line(header, 0, [pose.position for pose in poses], width_m=0.4)
-    path.colors = [_colour(v, accepted) for v in segment_speeds_m_s(plan.waypoints)]
+    path.colors = [_colour(v, driven) for v in segment_speeds_m_s(plan.waypoints)]
     fan = _line(header, 1, [], width_m=0.08)
     fan.type = Marker.LINE_LIST
     fan.color = ColorRGBA(r=0.5, g=0.5, b=0.6, a=0.6)
@@ -122,11 +130,20 @@ def marker_message(frame_id: str, plan: Plan, origin: Placement, accepted: bool)
         for a, b in itertools.pairwise(points):
             fan.points += [a, b]
     text = Marker(header=header, ns=MARKER_NAMESPACE, id=2, type=Marker.TEXT_VIEW_FACING)
-    text.text = plan.reasoning or " "
+    text.text = textwrap.fill(plan.reasoning, TEXT_COLUMNS) or " "
     text.pose = placed_poses(origin, np.zeros((1, 3)), plan.z_m + 3.0)[0]
     text.scale.z = 0.8
     text.color = ColorRGBA(r=1.0, g=1.0, b=1.0, a=1.0)
     return MarkerArray(markers=[path, fan, text])
+
+
+def stale_markers(markers: MarkerArray) -> MarkerArray:
+    """The same plan, grown too old to be driven: grey, and saying so. Changes what it is given."""
+    path, _, text = markers.markers
+    path.colors = [_colour(0.0, driven=False)] * len(path.points)
+    text.text = STALE + text.text.removeprefix(STALE)
+    text.color = _colour(0.0, driven=False)
+    return markers
 
 
 def empty_markers(frame_id: str, now_ns: int) -> MarkerArray:
@@ -147,9 +164,6 @@ def _line(header: Header, marker_id: int, points: list[Point], width_m: float) -
     return marker
 
 
-def _colour(speed_m_s: float, accepted: bool) -> ColorRGBA:
-    """Red at standstill to green at 20 m/s; grey for a plan that must not be driven."""
-    if not accepted:
-        return ColorRGBA(r=0.6, g=0.6, b=0.6, a=0.8)
-    share = min(abs(float(speed_m_s)) / FAST_M_S, 1.0)
-    return ColorRGBA(r=1.0 - share, g=0.3 + 0.6 * share, b=0.1, a=0.9)
+def _colour(speed_m_s: float, driven: bool) -> ColorRGBA:
+    red, green, blue = speed_colour(speed_m_s, driven)
+    return ColorRGBA(r=red, g=green, b=blue, a=0.9)

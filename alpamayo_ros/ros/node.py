@@ -184,6 +184,7 @@ class AlpamayoNode(LifecycleNode):
                 settings.blackbox_max_files,
                 settings.blackbox_max_bytes,
             )
+        self._outputs = Outputs(self, settings, self._inputs.camera_infos, self._reports.unheard)
         if settings.model_path == DEMO:
             self.get_logger().warning("DEMO MODEL: it must not drive a car")
         self.get_logger().info(f"loading {settings.model_path or '(no model.path)'} ...")
@@ -198,7 +199,6 @@ class AlpamayoNode(LifecycleNode):
         self._planner = Planner(model, settings.planner)
         self._give_up_when_stopping()
         self._warm_up_s = self._planner.warm_up(self._stopping.is_set)
-        self._outputs = Outputs(self, self._reports.unheard)
         self._model_name, self._device = model.model_id, model.device
         self._state = "inactive"
         self.get_logger().info(

@@ -6,74 +6,14 @@ No rclpy here, so that tools and tests can read the table anywhere.
 from __future__ import annotations
 
 import difflib
-import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from alpamayo_ros import limits
 from alpamayo_ros.devices.tuning import PATCH_EMBEDDINGS, WEIGHT_FORMATS
-from alpamayo_ros.types import CAMERA_ROLES, UserError
-
-
-class ParameterError(UserError):
-    """A parameter's name, type or value is not allowed; one line."""
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter: what it is, what it may be, and whether a running node may change it."""
-
-    name: str
-    default: Any  # its type is the parameter's type: bool, int, float, str or list of float
-    help: str
-    unit: str = ""
-    minimum: float = -math.inf
-    maximum: float = math.inf
-    choices: tuple[str, ...] = ()
-    run_time: bool = False  # may change while the node is active
-
-    def check(self, value: Any) -> Any:
-        """The value as this parameter's type.
-
-        Raises:
-            ParameterError: wrong type, out of range, or not one of the choices.
-        """
-        if isinstance(self.default, list):
-            return self._check_list(value)
-        if isinstance(self.default, float) and _is_number(value):
-            value = float(value)  # a YAML file may say 10 for 10.0
-        if self.choices and value not in self.choices:
-            # YAML reads off, no and on as truth values, which is how they get here.
-            raise ParameterError(f"{self.name}: {value!r} is none of {', '.join(self.choices)}")
-        if type(value) is not type(self.default):
-            raise ParameterError(f"{self.name}: {value!r} is no {_kind(self.default)}")
-        if _is_number(value) and not self.minimum <= value <= self.maximum:
-            raise ParameterError(f"{self.name}: {value!r} is not {self.allowed()}")
-        return value
-
-    def allowed(self) -> str:
-        """What values are allowed, in words."""
-        if self.choices:
-            return " or ".join(self.choices)
-        if math.isfinite(self.minimum) and math.isfinite(self.maximum):
-            return f"in {self.minimum:g} to {self.maximum:g}"
-        if math.isfinite(self.minimum):
-            return f"at least {self.minimum:g}"
-        return f"any {_kind(self.default)}"
-
-    def _check_list(self, value: Any) -> list[float]:
-        try:
-            numbers = [float(v) for v in value]
-        except (TypeError, ValueError):
-            numbers = []
-        if isinstance(value, str) or len(numbers) != len(self.default):
-            raise ParameterError(f"{self.name}: {value!r} is no {_kind(self.default)}")
-        if not all(self.minimum <= v <= self.maximum for v in numbers):
-            raise ParameterError(f"{self.name}: {value!r} is not all {self.allowed()}")
-        return numbers
-
+from alpamayo_ros.ros.parameter import Parameter, ParameterError
+from alpamayo_ros.types import CAMERA_ROLES
 
 TABLE: tuple[Parameter, ...] = (
     Parameter(
@@ -345,6 +285,29 @@ TABLE: tuple[Parameter, ...] = (
         minimum=10.0,
         maximum=1e6,
     ),
+    Parameter(
+        "output.path_remaining",
+        False,
+        "publish what is ahead of `path` at publication on `~/output/path_remaining`",
+    ),
+    Parameter(
+        "output.autoware",
+        False,
+        "publish `path` as autoware_planning_msgs/Trajectory on `~/output/trajectory`",
+    ),
+    Parameter(
+        "output.overlay",
+        False,
+        "draw each plan into the front_wide image on `~/output/overlay`; needs its CameraInfo",
+    ),
+    Parameter(
+        "output.overlay_mount",
+        [1.75, 0.0, 1.5, 0.0, 0.0, 0.0],
+        "x, y, z, roll, pitch, yaw of front_wide in child_frame_id; zero angles look ahead",
+        unit="m, rad",
+        minimum=-100.0,
+        maximum=100.0,
+    ),
     Parameter("autostart", True, "configure and activate at start; false under a manager"),
 )
 
@@ -383,16 +346,6 @@ def shown(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return '""' if value == "" else str(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _kind(default: Any) -> str:
-    if isinstance(default, list):
-        return f"list of {len(default)} floats"
-    return {bool: "true or false", int: "whole number", float: "number", str: "text"}[type(default)]
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from rclpy.node import Node
 from alpamayo_ros.devices.tuning import Tuning
 from alpamayo_ros.planning.gate import GateLimits
 from alpamayo_ros.planning.planner import PlannerSettings
-from alpamayo_ros.ros.parameter_table import BY_NAME, TABLE, Parameter, ParameterError
+from alpamayo_ros.ros.parameter import Parameter, ParameterError
+from alpamayo_ros.ros.parameter_table import BY_NAME, TABLE
 from alpamayo_ros.ros.parameter_table import refuse_unknown as refuse_unknown_names
 from alpamayo_ros.sensing.sampler import SamplerSettings
 from alpamayo_ros.types import CAMERA_ROLES, NS_PER_S
@@ -71,6 +72,16 @@ def check_change(changes: list[Any], configured: bool) -> SetParametersResult:
 
 
 @dataclass(frozen=True)
+class OutputSettings:
+    """What is published beside the outputs that always are: the output.* parameters."""
+
+    path_remaining: bool
+    autoware: bool
+    overlay: bool
+    overlay_mount: tuple[float, ...]  # x, y, z in m and roll, pitch, yaw in rad, in child_frame_id
+
+
+@dataclass(frozen=True)
 class NodeSettings:
     """All parameters, by the room that uses them."""
 
@@ -92,6 +103,7 @@ class NodeSettings:
     blackbox_directory: str
     blackbox_max_files: int
     blackbox_max_bytes: int
+    outputs: OutputSettings
 
     @classmethod
     def read(cls, node: Node, changes: dict[str, Any] | None = None) -> NodeSettings:
@@ -149,6 +161,12 @@ class NodeSettings:
             blackbox_directory=get("blackbox.directory"),
             blackbox_max_files=get("blackbox.max_files"),
             blackbox_max_bytes=round(get("blackbox.max_size_mb") * 1e6),
+            outputs=OutputSettings(
+                path_remaining=get("output.path_remaining"),
+                autoware=get("output.autoware"),
+                overlay=get("output.overlay"),
+                overlay_mount=tuple(get("output.overlay_mount")),
+            ),
         )
 
 

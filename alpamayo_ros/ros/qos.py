@@ -20,6 +20,7 @@ IMAGES = _profile(depth=5, reliable=False, latched=False)  # of a driver that lo
 ODOMETRY = _profile(depth=100, reliable=False, latched=False)  # 0.5 s at 200 Hz
 NAVIGATION = _profile(depth=1, reliable=True, latched=False)
 LATCHED = _profile(depth=1, reliable=True, latched=True)  # late joiners get the newest
+PICTURES = _profile(depth=1, reliable=True, latched=False)  # for RViz, which asks for reliable
 PLANS = _profile(depth=10, reliable=True, latched=False)
 DIAGNOSTICS = _profile(depth=10, reliable=True, latched=False)
 CLOCK = _profile(depth=1, reliable=True, latched=False)

@@ -181,8 +181,12 @@ def _decode_by_cv_bridge(frame: Frame) -> np.ndarray:
 
 def centre_crop(rgb: np.ndarray, aspect: float) -> np.ndarray:
     """The largest centred part (view) of an image (H, W, 3) with this width / height."""
-    height, width = rgb.shape[:2]
+    left, top, width, height = centre_crop_box(rgb.shape[1], rgb.shape[0], aspect)
+    return rgb[top : top + height, left : left + width]
+
+
+def centre_crop_box(width: int, height: int, aspect: float) -> tuple[int, int, int, int]:
+    """Left, top, width and height of that part of an image."""
     crop_width = min(width, round(height * aspect))
     crop_height = min(height, round(width / aspect))
-    top, left = (height - crop_height) // 2, (width - crop_width) // 2
-    return rgb[top : top + crop_height, left : left + crop_width]
+    return (width - crop_width) // 2, (height - crop_height) // 2, crop_width, crop_height

@@ -74,7 +74,7 @@ class StubOutputs:
         if drive:
             self.driven.append(decision.plan.t0_ns)
 
-    def publish_no_plan(self, now_ns):
+    def publish_no_plan(self, now_ns, stale=False):
         self.empty += 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,8 +81,8 @@ def test_a_path_without_poses_says_that_there_is_no_plan():
 def test_markers_are_the_same_three_with_fixed_names_and_no_deleteall():
     plan = arc_plan(samples=3)
     arrays = [
-        marker_message("map", plan, IDENTITY, accepted=True),
-        marker_message("map", arc_plan(), IDENTITY, accepted=False),
+        marker_message("map", plan, IDENTITY, driven=True),
+        marker_message("map", arc_plan(), IDENTITY, driven=False),
         empty_markers("map", T0_NS),
     ]
     for array in arrays:
@@ -93,10 +94,19 @@ def test_markers_are_the_same_three_with_fixed_names_and_no_deleteall():
     assert text.text == plan.reasoning
 
 
-def test_a_rejected_plan_is_grey_and_an_accepted_one_greener_the_faster():
-    slow = marker_message("map", arc_plan(2.0), IDENTITY, accepted=True).markers[0].colors[0]
-    fast = marker_message("map", arc_plan(18.0), IDENTITY, accepted=True).markers[0].colors[0]
-    grey = marker_message("map", arc_plan(18.0), IDENTITY, accepted=False).markers[0].colors[0]
+def test_long_reasoning_has_line_breaks_above_the_ego():
+    plan = replace(arc_plan(), reasoning="slow down for the bend " * 10)
+    text = marker_message("map", plan, IDENTITY, driven=True).markers[2].text
+    assert text.split() == plan.reasoning.split()
+    lines = text.splitlines()
+    assert len(lines) > 3
+    assert max(map(len, lines)) <= 48
+
+
+def test_a_plan_that_is_not_driven_is_grey_and_a_driven_one_greener_the_faster():
+    slow = marker_message("map", arc_plan(2.0), IDENTITY, driven=True).markers[0].colors[0]
+    fast = marker_message("map", arc_plan(18.0), IDENTITY, driven=True).markers[0].colors[0]
+    grey = marker_message("map", arc_plan(18.0), IDENTITY, driven=False).markers[0].colors[0]
     assert fast.g > slow.g
     assert fast.r < slow.r
     assert grey.r == grey.g == grey.b

@@ -7,13 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from alpamayo_ros.ros.parameter_table import (
-    BY_NAME,
-    TABLE,
-    ParameterError,
-    markdown,
-    refuse_unknown,
-)
+from alpamayo_ros.ros.parameter import ParameterError
+from alpamayo_ros.ros.parameter_table import BY_NAME, TABLE, markdown, refuse_unknown
 
 ROOT = Path(__file__).resolve().parents[2]
 
