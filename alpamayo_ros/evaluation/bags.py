@@ -30,11 +30,20 @@ class BagError(UserError):
 
 @dataclass(frozen=True)
 class TopicChoice:
-    """Topics that a user names; the others are found by type and name."""
+    """Topics that a user names; the others are found by type and name.
+
+    Raises:
+        BagError: a camera's role is not known; one line.
+    """
 
     cameras: Mapping[str, str] = field(default_factory=dict)  # role to topic
     odometry: str = ""
     navigation: str = ""  # never guessed: most bags have none
+
+    def __post_init__(self) -> None:
+        for role in self.cameras:
+            if role not in CAMERA_ROLES:
+                raise BagError(f"--camera {role}=...: the roles are {', '.join(CAMERA_ROLES)}")
 
 
 @dataclass(frozen=True)
@@ -150,9 +159,6 @@ def find_topics(path: Path, connections: list[Connection], choice: TopicChoice) 
             lists the candidates and the option to set.
     """
     types = {connection.topic: connection.msgtype for connection in connections}
-    for role in choice.cameras:
-        if role not in CAMERA_ROLES:
-            raise BagError(f"--camera {role}=...: the roles are {', '.join(CAMERA_ROLES)}")
     found = {}
     for role in CAMERA_ROLES:
         option = f"--camera {role}=TOPIC"

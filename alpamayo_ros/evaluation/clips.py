@@ -24,8 +24,9 @@ import numpy as np
 
 from alpamayo_ros.evaluation.bags import BagError, files_sha256
 from alpamayo_ros.evaluation.truth import DrivenTrack
-from alpamayo_ros.sensing.poses import PoseRing, ego_history, implied_speeds_m_s
-from alpamayo_ros.sensing.sampler import SamplerSettings, Selection
+from alpamayo_ros.sensing.poses import NO_ORIGIN, Origin, PoseRing, implied_speeds_m_s
+from alpamayo_ros.sensing.sampler import SamplerSettings
+from alpamayo_ros.sensing.selection import Selection
 from alpamayo_ros.types import (
     CAMERA_ROLES,
     FRAME_OFFSETS_NS,
@@ -46,8 +47,6 @@ VIEWS = {
 PUBLISHED_T0_S = 5.1
 ANCHOR, RIG = "clip", "rig"  # frames: the vehicle's at the clip's start, and the vehicle's
 EGOMOTION = ".egomotion.parquet"
-Origin = tuple[float, float, float, float]
-NO_ORIGIN: Origin = (0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +69,14 @@ class Clip:
         egomotion = _egomotion_file(path)
         clip_id = egomotion.name.removesuffix(EGOMOTION)
         root = path if path.is_dir() else _common_root(egomotion, clip_id)
-        videos = {role: _find(root, f"{clip_id}.{view}.mp4") for role, view in VIEWS.items()}
-        tables = {
-            role: _find(root, f"{clip_id}.{view}.timestamps.parquet")
-            for role, view in VIEWS.items()
-        }
+        files = _files_of(clip_id, root)
+        videos, tables = (
+            {
+                role: _required(files, f"{clip_id}.{view}{ending}", root)
+                for role, view in VIEWS.items()
+            }
+            for ending in (".mp4", ".timestamps.parquet")
+        )
         return cls(
             clip_id=clip_id,
             videos=videos,
@@ -113,18 +115,8 @@ class Clip:
         if gap_ns is None or gap_ns > SamplerSettings().max_gap_ns:
             raise BagError(f"clip {self.clip_id}: its motion does not cover t0 = {t0_s:g} s")
         track = ring.at(instants_ns)
-        xyz, rot = ego_history(track, np.array(origin))
-        return Selection(
-            t0_ns=t0_ns,
-            frames=frames,
-            ego_history_xyz=xyz,
-            ego_history_rot=rot,
-            t0_position=track.positions[-1],
-            t0_quaternion=track.quaternions[-1],
-            t0_speed_m_s=float(implied_speeds_m_s(track)[-1]),
-            frame_id=ANCHOR,
-            child_frame_id=RIG,
-        )
+        speed_m_s = float(implied_speeds_m_s(track)[-1])
+        return Selection.of_track(t0_ns, frames, track, speed_m_s, origin, (ANCHOR, RIG))
 
     def truth(self, selection: Selection, origin: Origin = NO_ORIGIN) -> np.ndarray:
         """Where the vehicle went, (64, 3) as DrivenTrack.future gives it."""
@@ -169,29 +161,22 @@ class Clip:
         )
 
 
-def find_clips(folder: Path) -> list[Path]:
-    """The egomotion files of all clips below a folder, by name.
-
-    Raises:
-        BagError: there is none.
-    """
-    found = sorted(folder.rglob(f"*{EGOMOTION}"), key=lambda path: path.name)
-    if not found:
-        raise BagError(f"{folder} holds no clip (no file *{EGOMOTION})")
-    return found
+def find_clips(path: Path) -> list[Path]:
+    """The egomotion files that a path stands for, by name: itself, or all below a folder."""
+    if is_clip(path):
+        return [path]
+    return sorted(path.rglob(f"*{EGOMOTION}"), key=lambda file: file.name)
 
 
 def is_clip(path: Path) -> bool:
-    """Whether a path is a clip's egomotion file, or a folder with clips."""
-    if path.name.endswith(EGOMOTION):
-        return True
-    return path.is_dir() and next(path.rglob(f"*{EGOMOTION}"), None) is not None
+    """Whether a path is named as a clip's egomotion file is; nothing is searched."""
+    return path.name.endswith(EGOMOTION)
 
 
 def _egomotion_file(path: Path) -> Path:
-    if path.is_file():
-        return path
     found = find_clips(path)
+    if not found:
+        raise BagError(f"{path} holds no clip (no file *{EGOMOTION})")
     if len(found) > 1:
         raise BagError(f"{path} holds {len(found)} clips: give the {EGOMOTION} file of one")
     return found[0]
@@ -206,11 +191,16 @@ def _common_root(egomotion: Path, clip_id: str) -> Path:
     raise BagError(f"clip {clip_id}: {name} is not near {egomotion}")
 
 
-def _find(root: Path, name: str) -> Path:
-    found = sorted(root.rglob(name))
-    if not found:
+def _files_of(clip_id: str, root: Path) -> dict[str, Path]:
+    """All files of a clip below a folder, by name; of two of a name the first path's."""
+    found = sorted(root.rglob(f"{clip_id}.*"), reverse=True)
+    return {path.name: path for path in found}
+
+
+def _required(files: dict[str, Path], name: str, root: Path) -> Path:
+    if name not in files:
         raise BagError(f"{root} lacks {name}")
-    return found[0]
+    return files[name]
 
 
 def _columns(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:

@@ -14,6 +14,7 @@ from alpamayo_ros.evaluation.records import BagRecords, load_records
 from alpamayo_ros.evaluation.results import block_of
 from alpamayo_ros.evaluation.scores import MODEL, Scored, score
 from alpamayo_ros.evaluation.statistics import Estimate, estimate, sign_test
+from alpamayo_ros.sensing.poses import Origin
 from alpamayo_ros.types import UserError
 
 COMPARED = ("ade", "min_ade", "fde", "miss", "lateral", "longitudinal", "speed")
@@ -78,7 +79,7 @@ def compare(
     bags: Sequence[BagRecords],
     there: Sequence[BagRecords],
     name: str,
-    origin: tuple[float, float, float, float],
+    origin: Origin,
     seed: int,
 ) -> Comparison:
     """Differences of the decisions that both runs made: the same bag, by its bytes, and t0.

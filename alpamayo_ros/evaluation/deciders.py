@@ -10,7 +10,7 @@ import numpy as np
 
 from alpamayo_ros.planning.gate import GateLimits, judge, segment_speeds_m_s
 from alpamayo_ros.planning.planner import Decision, Planner, PlannerSettings, load_model
-from alpamayo_ros.sensing.sampler import Selection
+from alpamayo_ros.sensing.selection import Selection
 from alpamayo_ros.types import STEP_S, WAYPOINTS, Plan, UserError, Verdict
 
 STANDSTILL_M = 0.01  # a segment shorter than this has no curvature

@@ -91,9 +91,9 @@ def name_bags(paths: Sequence[Path]) -> list[NamedBag]:
     bags: list[Path] = []
     clips: list[Path] = []
     for path in paths:
-        if is_clip(path):
-            clips += find_clips(path) if path.is_dir() else [path]
-        else:
+        found = find_clips(path)
+        clips += found
+        if not found:
             bags.append(path)
     named_clips = [NamedBag(path, path.name.removesuffix(EGOMOTION)) for path in clips]
     return _distinct(_name_by_folder(bags) + named_clips)

@@ -97,7 +97,7 @@ def _cameras(reader: Bag, decision: Scored) -> dict[str, np.ndarray]:
     t0_ns = decision.record.t0_ns
     found = {}
     for message in reader.messages(CAMERA_ROLES, t0_ns - BEFORE_NS, t0_ns + AFTER_NS):
-        if stamp_ns(message.value.header) == stamps[message.name]:
+        if stamp_ns(message.value.header.stamp) == stamps[message.name]:
             found[message.name] = _shrunk(decode(message.frame()))
     return {role: found[role] for role in CAMERA_ROLES if role in found}
 

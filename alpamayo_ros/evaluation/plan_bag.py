@@ -24,11 +24,11 @@ from alpamayo_ros.demo.recording import BAG_VERSION
 from alpamayo_ros.evaluation.records import BagRecords, Record
 from alpamayo_ros.planning.gate import segment_speeds_m_s
 from alpamayo_ros.planning.placement import IDENTITY, Placement
+from alpamayo_ros.sensing.poses import Origin
 from alpamayo_ros.types import NS_PER_S, STEP_NS, WAYPOINTS, UserError
 
 NODE = "/alpamayo"
 OWN_MESSAGES = ("Waypoint", "DrivingPlan")
-Origin = tuple[float, float, float, float]
 
 
 class InterfacesError(UserError):

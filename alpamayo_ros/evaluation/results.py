@@ -30,6 +30,7 @@ from alpamayo_ros.evaluation.scores import (
 )
 from alpamayo_ros.evaluation.statistics import Estimate, blocks, estimate
 from alpamayo_ros.evaluation.words import MANOEUVRES
+from alpamayo_ros.sensing.poses import Origin
 from alpamayo_ros.types import STEP_S
 
 SCHEMA = 1
@@ -51,7 +52,7 @@ class Results:
     bags: tuple[BagRecords, ...]
     failed: tuple[FailedBag, ...]
     configuration: Mapping[str, Any]  # plain values that decide on the figures
-    origin: tuple[float, float, float, float]  # of the model in child_frame_id
+    origin: Origin
     seed: int
     created: str  # ISO time
     wall_s: float

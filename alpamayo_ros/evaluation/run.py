@@ -19,7 +19,9 @@ from alpamayo_ros.planning.planner import UnusableFrameError
 from alpamayo_ros.sensing.images import MalformedImageError
 from alpamayo_ros.sensing.messages import MalformedOdometryError, pose_of_odometry
 from alpamayo_ros.sensing.navigation import Navigation
-from alpamayo_ros.sensing.sampler import Sampler, SamplerSettings, Selection
+from alpamayo_ros.sensing.poses import NO_ORIGIN, Origin
+from alpamayo_ros.sensing.sampler import Sampler, SamplerSettings
+from alpamayo_ros.sensing.selection import Selection
 from alpamayo_ros.types import CAMERA_ROLES, Plan, Verdict
 
 NAVIGATION_LENGTH = 200  # the node's defaults of navigation.max_length and ...
@@ -33,7 +35,7 @@ class RunSettings:
 
     every_s: float = 0.5  # between decisions
     topics: TopicChoice = field(default_factory=TopicChoice)
-    to_rear_axle: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    to_rear_axle: Origin = NO_ORIGIN
     clip_times_s: tuple[float, ...] = (PUBLISHED_T0_S,)  # t0s of a clip, from its start
 
     @property

@@ -15,7 +15,7 @@ from alpamayo_ros.evaluation.baselines import BASELINES
 from alpamayo_ros.evaluation.metrics import HORIZONS_S, Comfort, ComfortLimits, comfort
 from alpamayo_ros.evaluation.records import BagRecords, Record
 from alpamayo_ros.evaluation.words import claims, deeds
-from alpamayo_ros.sensing.poses import Track, ego_history
+from alpamayo_ros.sensing.poses import Origin, Track, ego_history
 from alpamayo_ros.types import STEP_S
 
 MODEL = "model"
@@ -129,7 +129,7 @@ class Scored:
         return self.claims <= self.deeds if self.claims else None
 
 
-def score(bags: Sequence[BagRecords], origin: tuple[float, float, float, float]) -> list[Scored]:
+def score(bags: Sequence[BagRecords], origin: Origin) -> list[Scored]:
     """All decisions of all bags, in their order.
 
     Args:

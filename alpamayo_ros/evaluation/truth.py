@@ -8,13 +8,15 @@ import numpy as np
 
 from alpamayo_ros.sensing.poses import (
     PARABOLA_REACH_NS,
+    Origin,
     PoseRing,
     Track,
     ego_history,
     implied_acceleration_m_s2,
 )
 from alpamayo_ros.sensing.ring import StampRing
-from alpamayo_ros.sensing.sampler import MAX_ACCELERATION_M_S2, Selection
+from alpamayo_ros.sensing.sampler import MAX_ACCELERATION_M_S2
+from alpamayo_ros.sensing.selection import Selection
 from alpamayo_ros.types import STEP_NS, WAYPOINTS, EgoPose
 
 WINDOW_NS = 2_000_000_000  # of odometry that is interpolated at a time; a ring keeps 5 s
@@ -31,9 +33,7 @@ class DrivenTrack:
         ring = self._rings.setdefault((frame_id, child_frame_id), StampRing(1 << 62, 1 << 62))
         ring.append(pose)
 
-    def future(
-        self, selection: Selection, max_gap_ns: int, origin: tuple[float, float, float, float]
-    ) -> np.ndarray:
+    def future(self, selection: Selection, max_gap_ns: int, origin: Origin) -> np.ndarray:
         """Truth (64, 3) x_m, y_m, yaw_rad of the model's origin in its frame at t0.
 
         NaN from where the odometry ends, has a gap over max_gap_ns, or jumps.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alpamayo_ros.sensing.poses import rotation_matrices
+from alpamayo_ros.sensing.poses import Origin, rotation_matrices
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,7 +16,7 @@ class Placement:
     position: np.ndarray  # float64 (3,) m
     quaternion: np.ndarray  # float64 (4,)
 
-    def then(self, x_y_z_yaw: tuple[float, float, float, float]) -> Placement:
+    def then(self, x_y_z_yaw: Origin) -> Placement:
         """The placement of a frame that lies at x, y, z, yaw in this one."""
         x, y, z, yaw = x_y_z_yaw
         return Placement(

@@ -19,7 +19,7 @@ from alpamayo_ros.model.memory import require_memory
 from alpamayo_ros.planning.gate import GateLimits, judge
 from alpamayo_ros.sensing.fake import fake_snapshot
 from alpamayo_ros.sensing.images import centre_crop, decode
-from alpamayo_ros.sensing.sampler import Selection
+from alpamayo_ros.sensing.selection import Selection
 from alpamayo_ros.types import (
     CAMERA_IDS,
     CAMERA_ROLES,

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 
 from alpamayo_ros.model import PlanCancelled
 from alpamayo_ros.planning.planner import Decision
-from alpamayo_ros.sensing.sampler import Selection
+from alpamayo_ros.sensing.selection import Selection
 
 IDLE_S = 0.05  # how often an idle thread looks for t0s that have expired undecided
 

@@ -19,8 +19,8 @@ from rclpy.node import Node
 from alpamayo_ros.msg import DrivingPlan, PlannerStatus
 from alpamayo_ros.ros import qos
 from alpamayo_ros.ros.bag_player import BagPlayer
-from alpamayo_ros.ros.messages import stamp_ns
 from alpamayo_ros.ros.node_process import NodeProcess, use_dds_profile, wait_until
+from alpamayo_ros.sensing.messages import stamp_ns
 from alpamayo_ros.sensing.poses import rotation_matrices
 
 START_S = 120.0  # longest wait for the model to load and warm up

@@ -26,7 +26,8 @@ from alpamayo_ros.sensing.rig_check import (
     horizontal_fov_deg,
     skews_ns,
 )
-from alpamayo_ros.sensing.sampler import Sampler, Selection
+from alpamayo_ros.sensing.sampler import Sampler
+from alpamayo_ros.sensing.selection import Selection
 from alpamayo_ros.types import CAMERA_ROLES, Frame, Reason, Refusal, UserError
 
 

@@ -26,7 +26,7 @@ from alpamayo_ros.ros.outputs import Outputs
 from alpamayo_ros.ros.parameters import NodeSettings
 from alpamayo_ros.ros.statistics import Statistics
 from alpamayo_ros.sensing.blackbox import BlackBox
-from alpamayo_ros.sensing.sampler import Selection
+from alpamayo_ros.sensing.selection import Selection
 from alpamayo_ros.types import NS_PER_S, Reason, Refusal
 
 FIRST_BACK_OFF_S = 0.5

@@ -34,11 +34,6 @@ def time_message(stamp_ns: int) -> Time:
     return Time(sec=seconds, nanosec=nanoseconds)
 
 
-def stamp_ns(stamp: Time) -> int:
-    """A Time as integer nanoseconds."""
-    return stamp.sec * NS_PER_S + stamp.nanosec
-
-
 def pose_message(position: np.ndarray, quaternion: np.ndarray) -> Pose:
     """A pose from float64 (3,) and (4,)."""
     x, y, z = map(float, position)

@@ -33,11 +33,12 @@ from alpamayo_ros.ros.messages import (
     plan_message,
     pose_message,
     stale_markers,
-    stamp_ns,
 )
 from alpamayo_ros.ros.overlay import Overlay
 from alpamayo_ros.ros.parameters import NodeSettings
 from alpamayo_ros.ros.trajectory import load_trajectory_types, trajectory_message
+from alpamayo_ros.sensing.messages import stamp_ns
+from alpamayo_ros.sensing.poses import Origin
 
 HEARD_S = 1.0
 UNKNOWN_FRAME = "map"  # of an empty path, before the first odometry: RViz refuses an empty name
@@ -114,9 +115,7 @@ class Outputs:
         self._frame_ids = (UNKNOWN_FRAME, UNKNOWN_CHILD_FRAME)
         self._shown: MarkerArray | None = None  # the markers of the plan on path
 
-    def publish(
-        self, decision: Decision, drive: bool, origin: tuple[float, float, float, float]
-    ) -> None:
+    def publish(self, decision: Decision, drive: bool, origin: Origin) -> None:
         """Publish a decision.
 
         Args:

@@ -18,15 +18,15 @@ class MalformedOdometryError(UserError):
     """An odometry message is no pose of a vehicle."""
 
 
-def stamp_ns(header: Any) -> int:
-    """A header's stamp as integer nanoseconds."""
-    return header.stamp.sec * NS_PER_S + header.stamp.nanosec
+def stamp_ns(stamp: Any) -> int:
+    """A Time, such as a header's stamp, or a Duration as integer nanoseconds."""
+    return stamp.sec * NS_PER_S + stamp.nanosec
 
 
 def frame_of_image(message: Any) -> Frame:
     """A sensor_msgs/Image as a frame; its bytes are shared, not copied."""
     return Frame(
-        stamp_ns=stamp_ns(message.header),
+        stamp_ns=stamp_ns(message.header.stamp),
         encoding=message.encoding,
         data=memoryview(message.data),
         height=message.height,
@@ -43,7 +43,7 @@ def frame_of_compressed_image(message: Any) -> Frame:
         MalformedImageError: its format is neither JPEG nor PNG.
     """
     encoding = compressed_encoding(message.format)
-    return Frame(stamp_ns(message.header), encoding, memoryview(message.data))
+    return Frame(stamp_ns(message.header.stamp), encoding, memoryview(message.data))
 
 
 def pose_of_odometry(message: Any) -> EgoPose:
@@ -58,7 +58,7 @@ def pose_of_odometry(message: Any) -> EgoPose:
     turned = pose.orientation
     quaternion = np.array([turned.x, turned.y, turned.z, turned.w])
     speed_m_s = float(message.twist.twist.linear.x)
-    ego_pose = vehicle_pose(stamp_ns(message.header), position, quaternion, speed_m_s)
+    ego_pose = vehicle_pose(stamp_ns(message.header.stamp), position, quaternion, speed_m_s)
     require_frame_ids(message.header.frame_id, message.child_frame_id)
     return ego_pose
 

@@ -15,6 +15,10 @@ KEEP_NS = 5_000_000_000  # the history's 1.5 s, the age a t0 may have, and room 
 PARABOLA_REACH_NS = 300_000_000
 MAX_POSES = 2_000  # 5 s at 400 Hz
 
+# The model's origin in child_frame_id: x, y, z in m and yaw in rad.
+Origin = tuple[float, float, float, float]
+NO_ORIGIN: Origin = (0.0, 0.0, 0.0, 0.0)
+
 
 @dataclass(frozen=True, eq=False)
 class Track:

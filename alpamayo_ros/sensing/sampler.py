@@ -17,15 +17,16 @@ import numpy as np
 
 from alpamayo_ros.sensing.clocks import clock_hint
 from alpamayo_ros.sensing.poses import (
+    NO_ORIGIN,
+    Origin,
     PoseRing,
     Track,
-    ego_history,
     implied_acceleration_m_s2,
     implied_speeds_m_s,
 )
 from alpamayo_ros.sensing.ring import StampRing
+from alpamayo_ros.sensing.selection import Selection
 from alpamayo_ros.types import (
-    CAMERA_IDS,
     CAMERA_ROLES,
     FRAME_OFFSETS_NS,
     POSE_OFFSETS_NS,
@@ -34,7 +35,6 @@ from alpamayo_ros.types import (
     Frame,
     Reason,
     Refusal,
-    Snapshot,
 )
 
 SETTLED_NS = 5_000_000  # a camera with a frame this close before t0 has no nearer one to come
@@ -54,48 +54,12 @@ class SamplerSettings:
     max_age_ns: int = 500_000_000  # sync.max_age_s
     max_gap_ns: int = 300_000_000  # odometry.max_gap_s
     period_ns: int = 100_000_000  # 1 / planning.max_rate_hz
-    to_rear_axle: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    to_rear_axle: Origin = NO_ORIGIN
 
     @property
     def keep_ns(self) -> int:
         """How long frames are kept: for the oldest t0 that is planned on, and late messages."""
         return self.max_age_ns - FRAME_OFFSETS_NS[0] + self.tolerance_ns + LATE_NS
-
-
-@dataclass(frozen=True, eq=False)
-class Selection:
-    """A t0 that can be planned on: its frames, still encoded, and its poses."""
-
-    t0_ns: int
-    frames: dict[str, tuple[Frame, ...]]  # role to four frames, oldest first
-    ego_history_xyz: np.ndarray  # float64 (16, 3)
-    ego_history_rot: np.ndarray  # float64 (16, 3, 3)
-    t0_position: np.ndarray  # float64 (3,) of child_frame_id in frame_id
-    t0_quaternion: np.ndarray  # float64 (4,)
-    t0_speed_m_s: float  # signed, from the twist; from the positions where it is not filled
-    frame_id: str
-    child_frame_id: str
-
-    def snapshot(
-        self, frames: dict[str, tuple[np.ndarray, ...]], navigation_text: str = ""
-    ) -> Snapshot:
-        """The snapshot, given each role's four decoded frames (H, W, 3)."""
-        return Snapshot(
-            frames=tuple(np.stack(frames[role]) for role in CAMERA_ROLES),
-            camera_ids=tuple(CAMERA_IDS[role] for role in CAMERA_ROLES),
-            frame_stamps_ns=np.array(
-                [[frame.stamp_ns for frame in self.frames[role]] for role in CAMERA_ROLES],
-                np.int64,
-            ),
-            t0_ns=self.t0_ns,
-            ego_history_xyz=self.ego_history_xyz,
-            ego_history_rot=self.ego_history_rot,
-            t0_position=self.t0_position,
-            t0_quaternion=self.t0_quaternion,
-            frame_id=self.frame_id,
-            child_frame_id=self.child_frame_id,
-            navigation_text=navigation_text,
-        )
 
 
 class Sampler:
@@ -277,24 +241,13 @@ class Sampler:
         track = self._track(t0_ns)
         if isinstance(track, Refusal):
             return track
-        xyz, rot = ego_history(track, np.array(self.settings.to_rear_axle))
         if stale is not None:
             return stale
         speed_m_s = float(track.speeds_m_s[-1])
         if self.twist_not_filled:
             speed_m_s = float(implied_speeds_m_s(track)[-1])
-        frame_id, child_frame_id = self._frame_ids
-        return Selection(
-            t0_ns=t0_ns,
-            frames=frames,
-            ego_history_xyz=xyz,
-            ego_history_rot=rot,
-            t0_position=track.positions[-1],
-            t0_quaternion=track.quaternions[-1],
-            t0_speed_m_s=speed_m_s,
-            frame_id=frame_id,
-            child_frame_id=child_frame_id,
-        )
+        origin = self.settings.to_rear_axle
+        return Selection.of_track(t0_ns, frames, track, speed_m_s, origin, self._frame_ids)
 
     def _staleness(self, t0_ns: int, now_ns: int) -> Refusal | None:
         age_ns = now_ns - t0_ns

@@ -111,7 +111,8 @@ def test_the_table_has_as_many_rows_as_decisions(bag, plans, tmp_path):
     [
         (["--every", "-1"], "--every -1: allowed are 0 to 3600"),
         (["--num-samples", "0"], "--num-samples 0: allowed are 1 to 64"),
-        (["--camera", "front=/x"], "want ROLE=TOPIC"),
+        (["--camera", "front=/x"], "the roles are cross_left"),
+        (["--camera", "=/x"], "want ROLE=TOPIC"),
         (["--camera", "front_wide"], "want ROLE=TOPIC"),
         (["--camera", "front_wide=/x"], "it is not there"),
         (["--odometry", "/x"], "it is not there"),

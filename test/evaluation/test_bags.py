@@ -160,7 +160,6 @@ def test_odometry_alone_of_its_type_needs_no_name(tmp_path):
             TopicChoice(odometry="/camera/front_wide/image/compressed"),
             "should be nav_msgs/Odometry",
         ),
-        (TopicChoice({"rear": "/x"}), "the roles are cross_left"),
         (TopicChoice({"front_wide": "/camera/cross_left/image/compressed"}), "two sensors"),
     ],
 )
@@ -168,6 +167,11 @@ def test_a_wrong_topic_is_refused(tmp_path, choice, says):
     path = write_drive(tmp_path / "d", Recipe(duration_s=SHORT_S))
     with pytest.raises(BagError, match=says):
         Bag(path, choice)
+
+
+def test_a_camera_of_no_role_is_refused_before_a_bag_is_opened():
+    with pytest.raises(BagError, match=r"--camera rear=\.\.\.: the roles are cross_left, front"):
+        TopicChoice({"rear": "/x"})
 
 
 @pytest.mark.parametrize("missing", ["odometry", "front_tele"])

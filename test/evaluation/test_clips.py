@@ -122,6 +122,22 @@ def test_a_snapshot_goes_through_its_file(root, tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
+def test_a_folder_is_searched_once_for_clips_and_a_clip_once_for_its_files(
+    root, tmp_path, monkeypatch
+):
+    searched = []
+    rglob = Path.rglob
+    monkeypatch.setattr(Path, "rglob", lambda p, name: searched.append(name) or rglob(p, name))
+    (tmp_path / "bag").mkdir()
+    named = name_bags([root, tmp_path / "bag"])
+    assert searched == ["*.egomotion.parquet"] * 2
+    assert not is_clip(named[0].path)
+    searched.clear()
+    clip = Clip.load(named[1].path)
+    assert searched[-1] == f"{clip.clip_id}.*"
+    assert len(set(searched)) == 2  # for the front video, from folder to folder above, and this
+
+
 def test_the_truth_is_the_motion_after_t0(root):
     clip = Clip.load(root)
     truth = clip.truth(clip.selection(T0_S))
@@ -130,10 +146,10 @@ def test_the_truth_is_the_motion_after_t0(root):
 
 def test_a_folder_of_clips_stands_for_all_of_them(tmp_path):
     write_clip(write_clip(tmp_path, "clip-b"), "clip-a")
-    assert is_clip(tmp_path)
     named = name_bags([tmp_path])
     assert [bag.name for bag in named] == ["clip-a", "clip-b"]
     assert [bag.path for bag in named] == find_clips(tmp_path)
+    assert all(is_clip(bag.path) for bag in named)
     assert Clip.load(named[0].path).clip_id == "clip-a"
     with pytest.raises(BagError, match="holds 2 clips"):
         Clip.load(tmp_path)

@@ -13,7 +13,7 @@ from alpamayo_ros.evaluation.deciders import GivenDecider, GivenPlan, Plans
 from alpamayo_ros.evaluation.metrics import ade_m
 from alpamayo_ros.evaluation.records import BagRecords, RecordsError, load_records
 from alpamayo_ros.evaluation.run import NOT_GIVEN, RunSettings, evaluate_bag
-from alpamayo_ros.sensing.sampler import Selection
+from alpamayo_ros.sensing.selection import Selection
 
 from .drives import START_NS, Recipe, circle, future, straight, write_drive
 

@@ -9,7 +9,8 @@ import pytest
 
 from alpamayo_ros.demo.small_model import load_demo_model
 from alpamayo_ros.planning.planner import Planner, PlannerSettings
-from alpamayo_ros.sensing.sampler import Sampler, Selection
+from alpamayo_ros.sensing.sampler import Sampler
+from alpamayo_ros.sensing.selection import Selection
 from alpamayo_ros.types import CAMERA_ROLES, Frame
 
 from ..sensing.streams import Circle, drive, events, rig, stamps

@@ -15,7 +15,8 @@ from alpamayo_ros.planning.planner import (
     load_model,
 )
 from alpamayo_ros.sensing.ahead import frames_ahead
-from alpamayo_ros.sensing.sampler import Sampler, SamplerSettings, Selection
+from alpamayo_ros.sensing.sampler import Sampler, SamplerSettings
+from alpamayo_ros.sensing.selection import Selection
 from alpamayo_ros.types import CAMERA_ROLES, Frame
 
 from ..sensing.streams import MS, Circle, events, rig, stamps

@@ -16,8 +16,8 @@ import pytest
 from alpamayo_ros.demo.drive import Drive
 from alpamayo_ros.demo.recording import ODOMETRY_TOPIC, record_drive
 from alpamayo_ros.ros.bag_run import plan_stamp_ns, run_node_on_bag
-from alpamayo_ros.ros.messages import stamp_ns
 from alpamayo_ros.ros.node_process import config_file, wait_until
+from alpamayo_ros.sensing.messages import stamp_ns
 from alpamayo_ros.types import CAMERA_ROLES, STEP_NS
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]

@@ -16,8 +16,9 @@ from sensor_msgs.msg import CompressedImage, Image
 from alpamayo_ros.planning.planner import Planner, PlannerSettings, UnusableFrameError
 from alpamayo_ros.ros import parameters
 from alpamayo_ros.ros.inputs import Inputs
-from alpamayo_ros.ros.messages import stamp_ns, time_message
+from alpamayo_ros.ros.messages import time_message
 from alpamayo_ros.sensing.cdr import compressed_frame, image_frame
+from alpamayo_ros.sensing.messages import stamp_ns
 from alpamayo_ros.types import CAMERA_ROLES, Frame
 
 from .rig import odometry_at

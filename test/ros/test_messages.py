@@ -14,9 +14,9 @@ from alpamayo_ros.ros.messages import (
     marker_message,
     path_message,
     placed_poses,
-    stamp_ns,
     time_message,
 )
+from alpamayo_ros.sensing.messages import stamp_ns
 
 from ..planning.plans import T0_NS, arc_plan
 

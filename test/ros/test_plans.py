@@ -13,7 +13,7 @@ from visualization_msgs.msg import MarkerArray
 from alpamayo_ros.msg import DrivingPlan
 from alpamayo_ros.ros import qos
 from alpamayo_ros.ros.bag_run import plan_stamp_ns, waypoints_in_ego_frame
-from alpamayo_ros.ros.messages import stamp_ns
+from alpamayo_ros.sensing.messages import stamp_ns
 from alpamayo_ros.types import STEP_NS
 
 from .conftest import parameters

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alpamayo_ros.sensing.sampler import Sampler, Selection
+from alpamayo_ros.sensing.sampler import Sampler
+from alpamayo_ros.sensing.selection import Selection
 from alpamayo_ros.types import CAMERA_ROLES, EgoPose, Frame
 
 START_NS = 1_700_000_000_000_000_000

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from alpamayo_ros.sensing.ahead import expected_t0_ns, frames_ahead
-from alpamayo_ros.sensing.sampler import Sampler, SamplerSettings, Selection
+from alpamayo_ros.sensing.sampler import Sampler, SamplerSettings
+from alpamayo_ros.sensing.selection import Selection
 from alpamayo_ros.types import CAMERA_ROLES, FRAME_OFFSETS_NS
 
 from .streams import MS, START_NS, Circle, Event, events, feed, rig, stamps

@@ -7,7 +7,8 @@ import collections
 import numpy as np
 import pytest
 
-from alpamayo_ros.sensing.sampler import Sampler, Selection
+from alpamayo_ros.sensing.sampler import Sampler
+from alpamayo_ros.sensing.selection import Selection
 
 from ..damage import DURATION_S, PLANNED_S, TABLE, S, Sent, Stream
 from .streams import START_NS, Circle, events, rgb_frame, rig, stamps

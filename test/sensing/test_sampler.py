@@ -7,7 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from alpamayo_ros.sensing.sampler import Sampler, SamplerSettings, Selection
+from alpamayo_ros.sensing.sampler import Sampler, SamplerSettings
+from alpamayo_ros.sensing.selection import Selection
 from alpamayo_ros.types import CAMERA_ROLES, FRAME_OFFSETS_NS, EgoPose, Reason
 
 from .streams import MS, START_NS, Circle, drive, events, feed, rgb_frame, rig, stamps

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alpamayo_ros.sensing.sampler import Sampler, Selection
+from alpamayo_ros.sensing.sampler import Sampler
+from alpamayo_ros.sensing.selection import Selection
 from alpamayo_ros.types import (
     CAMERA_ROLES,
     FRAME_OFFSETS_NS,
