@@ -103,7 +103,7 @@ class Reporter:
             level, message = ERROR, f"no plan published for over {watchdog.timeout_ns / 1e9:g} s"
         if watchdog is not None and watchdog.hangs(time.monotonic_ns()):
             level, message = ERROR, f"a decision hangs for over {watchdog.hang_ns / 1e9:g} s"
-        if status.last_error and not status.plan_valid:  # what has recovered is no error any more
+        if status.last_error:
             level, message = ERROR, status.last_error
         return self._entry(
             "planner",
@@ -125,7 +125,6 @@ class Reporter:
                     for name, count in zip(status.refusal_reasons, status.refusal_counts)
                 },
                 "last refusal": status.last_refusal_detail,
-                "last error": status.last_error,
                 "median decision time [ms]": f"{status.decision_time_median_ms:.1f}",
             },
         )

@@ -62,6 +62,7 @@ class Statistics:
         self.durations_ms.append(decision.plan.timing_ms["total"])
         self.timings.append((steady_s, decision.plan.timing_ms))
         self.last_decision = decision
+        self.last_error = ""
 
     def latencies(self, steady_s: float) -> Latencies | None:
         """Those of the minute before `steady_s` of the steady clock; None without a decision."""
