@@ -16,6 +16,7 @@ from alpamayo_ros.planning.placement import IDENTITY
 from alpamayo_ros.planning.planner import CROP_ASPECT, Decision
 from alpamayo_ros.ros.evidence import one_line
 from alpamayo_ros.ros.messages import time_message
+from alpamayo_ros.sensing.poses import Origin
 from alpamayo_ros.types import CAMERA_ROLES, REFERENCE_ROLE
 
 WARN_EVERY_S = 30.0
@@ -47,7 +48,7 @@ class Overlay:
         self._pool = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="overlay")
         self._drawing: concurrent.futures.Future[None] | None = None
 
-    def offer(self, decision: Decision, driven: bool, origin: tuple[float, float, float, float]) -> None:
+    def offer(self, decision: Decision, driven: bool, origin: Origin) -> None:
         """Draw a decision, unless nobody listens or the last one is still being drawn.
 
         Args:
@@ -67,13 +68,13 @@ class Overlay:
         """Finish drawing."""
         self._pool.shutdown(wait=True)
 
-    def _draw(self, decision: Decision, info: CameraInfo, driven: bool, origin: tuple[float, float, float, float]) -> None:
+    def _draw(self, decision: Decision, info: CameraInfo, driven: bool, origin: Origin) -> None:
         try:
             self._publisher.publish(self._message(decision, info, driven, origin))
         except Exception as error:  # of a calibration that OpenCV does not take, for one
             self._warn(one_line(error))
 
-    def _message(self, decision: Decision, info: CameraInfo, driven: bool, origin: tuple[float, float, float, float]) -> Image:
+    def _message(self, decision: Decision, info: CameraInfo, driven: bool, origin: Origin) -> Image:
         plan = decision.plan
         image = decision.snapshot.frames[CAMERA_ROLES.index(REFERENCE_ROLE)][-1]
         height, width = image.shape[:2]

@@ -13,16 +13,16 @@ from geometry_msgs.msg import Pose
 from sensor_msgs.msg import CameraInfo
 from std_msgs.msg import Header
 
-from alpamayo_ros.ros.messages import stamp_ns
 from alpamayo_ros.ros.outputs import Outputs
 from alpamayo_ros.ros.parameters import OutputSettings
 from alpamayo_ros.ros.trajectory import load_trajectory_types
 from alpamayo_ros.sensing.fake import fake_snapshot
+from alpamayo_ros.sensing.messages import stamp_ns
+from alpamayo_ros.sensing.poses import NO_ORIGIN
 from alpamayo_ros.types import STEP_NS, UserError, Verdict
 
 from ..planning.plans import T0_NS, arc_plan
 
-NO_ORIGIN = (0.0, 0.0, 0.0, 0.0)
 SETTINGS = OutputSettings(
     path_remaining=True, autoware=False, overlay=False, overlay_mount=(1.75, 0, 1.5, 0, 0, 0)
 )
