@@ -239,6 +239,11 @@ class Planner:
         self._tried_ahead.clear()
         self.model.reset()
 
+    def recover(self) -> None:
+        """Forget what a failed decision may have left half-done and give its memory back."""
+        self.reset()
+        release_memory(self.model.device)
+
     def close(self) -> None:
         """End the decoding threads and give the model's memory back to the device."""
         self._pool.shutdown(wait=True, cancel_futures=True)

@@ -10,6 +10,7 @@ from std_msgs.msg import Header
 
 from alpamayo_ros.msg import PlannerStatus
 from alpamayo_ros.planning.watchdog import Watchdog
+from alpamayo_ros.ros import faults
 from alpamayo_ros.ros.inputs import Inputs
 from alpamayo_ros.ros.messages import time_message
 from alpamayo_ros.ros.parameters import NodeSettings
@@ -76,6 +77,7 @@ class Reporter:
     def diagnostics(
         self,
         status: PlannerStatus,
+        settings: NodeSettings,
         statistics: Statistics,
         watchdog: Watchdog | None,
         now_ns: int,
@@ -83,16 +85,22 @@ class Reporter:
         """The same and the inputs, with levels."""
         active = status.state == "active"
         entries = [
-            self._planner(status, watchdog),
+            self._planner(status, statistics, watchdog),
             self._latency(statistics.latencies(time.monotonic()), watchdog),
             self._model(status, statistics.device_free_bytes),
             *self._sensors(active, now_ns),
             self._rig(self._inputs.rig_problems(), active),
             self._qos(),
+            self._black_box(settings, statistics),
         ]
+        if settings.test_fault != faults.NONE:
+            message = f"TEST FAULT {settings.test_fault} is set: this node must not drive a car"
+            entries.append(self._entry("test", ERROR, message, {}))
         return DiagnosticArray(header=Header(stamp=time_message(now_ns)), status=entries)
 
-    def _planner(self, status: PlannerStatus, watchdog: Watchdog | None) -> DiagnosticStatus:
+    def _planner(
+        self, status: PlannerStatus, statistics: Statistics, watchdog: Watchdog | None
+    ) -> DiagnosticStatus:
         level, message = OK, status.state
         if status.state == "active":
             message = "planning" if status.plan_valid else "no accepted plan"
@@ -125,6 +133,8 @@ class Reporter:
                     for name, count in zip(status.refusal_reasons, status.refusal_counts)
                 },
                 "last refusal": status.last_refusal_detail,
+                "failures": statistics.failures,
+                "frames encoded ahead": statistics.encoded_ahead,
                 "median decision time [ms]": f"{status.decision_time_median_ms:.1f}",
             },
         )
@@ -237,6 +247,11 @@ class Reporter:
         ]
         level, message = WARN, "; ".join(problems)
         return self._entry("qos", level if problems else OK, message or "all fit", {})
+
+    def _black_box(self, settings: NodeSettings, statistics: Statistics) -> DiagnosticStatus:
+        folder, problem = settings.blackbox_directory, statistics.black_box_problem
+        message = problem or ("keeps rejected plans" if folder else "off")
+        return self._entry("black box", WARN if problem else OK, message, {"folder": folder})
 
     def _entry(
         self, part: str, level: bytes, message: str, values: dict[str, object]

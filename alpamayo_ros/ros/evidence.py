@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import concurrent.futures
+from collections.abc import Callable
+from pathlib import Path
 
 from rclpy.node import Node
 
 from alpamayo_ros.planning.planner import Decision
+from alpamayo_ros.ros.faults import strike_disk
+from alpamayo_ros.ros.parameters import NodeSettings
+from alpamayo_ros.ros.statistics import Statistics
 from alpamayo_ros.sensing.blackbox import BlackBox
+from alpamayo_ros.types import Snapshot
 
 
 def one_line(error: BaseException) -> str:
@@ -15,6 +21,37 @@ def one_line(error: BaseException) -> str:
     text = (str(error).splitlines() or [""])[0]
     known = isinstance(error, ValueError | OSError) and text
     return text if known else f"{type(error).__name__}: {text}"
+
+
+class NodeBlackBox(BlackBox):
+    """The black box of a node, which tells the diagnostics why it cannot write.
+
+    Args:
+        fault: the fault that tests have set now.
+
+    Raises:
+        UserError: the folder's `~user` is nobody.
+    """
+
+    def __init__(
+        self, settings: NodeSettings, statistics: Statistics, fault: Callable[[], str]
+    ) -> None:
+        super().__init__(
+            settings.blackbox_directory, settings.blackbox_max_files, settings.blackbox_max_bytes
+        )
+        self._statistics = statistics
+        self._fault = fault
+
+    def save(self, snapshot: Snapshot, cause: str) -> Path:
+        """As BlackBox.save."""
+        try:
+            strike_disk(self._fault())
+            path = super().save(snapshot, cause)
+        except OSError as error:
+            self._statistics.black_box_problem = one_line(error)
+            raise
+        self._statistics.black_box_problem = ""
+        return path
 
 
 class Evidence:

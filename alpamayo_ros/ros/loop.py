@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -20,6 +21,7 @@ from alpamayo_ros.planning.watchdog import (
     timeout_s,
 )
 from alpamayo_ros.planning.worker import PlanWorker
+from alpamayo_ros.ros import faults
 from alpamayo_ros.ros.evidence import Evidence, one_line
 from alpamayo_ros.ros.inputs import Inputs
 from alpamayo_ros.ros.outputs import Outputs
@@ -33,6 +35,7 @@ FIRST_BACK_OFF_S = 0.5
 LONGEST_BACK_OFF_S = 10.0
 WAITING_S = 30.0  # between two lines that say what the node waits for
 STOP_S = 10.0  # longest wait for a running stage of the model
+STOP_HANGING_S = 0.5  # and for one that hangs already: whoever asked shall get an answer
 
 
 class PlanRequest:
@@ -78,6 +81,7 @@ class PlanningLoop:
         self._request_lock = threading.Lock()
         self._stopped = False
         self._last_tick_ns = 0
+        self._hangs = False
         self._evidence = Evidence(node, black_box)
         self._worker = PlanWorker(
             self._take, self._decide, self._deliver, self._failed, self._encode_ahead
@@ -103,6 +107,8 @@ class PlanningLoop:
             False when the running stage of the model did not end in time.
         """
         self._stopped = True
+        if self.watchdog.hangs(time.monotonic_ns()):
+            timeout_s = min(timeout_s, STOP_HANGING_S)
         ended = self._worker.stop(timeout_s)
         if ended:
             self._planner.reset()
@@ -154,6 +160,7 @@ class PlanningLoop:
 
     def tick(self) -> None:
         """Look after the plan in force; called several times a second."""
+        self._look_for_hang()
         now_ns, before_ns = self._now_ns(), self._last_tick_ns
         self._last_tick_ns = now_ns
         if now_ns < before_ns:
@@ -166,6 +173,15 @@ class PlanningLoop:
             self.watchdog.restart(now_ns)  # activated before the first /clock
         else:
             self._check_watchdog(now_ns)
+
+    def _look_for_hang(self) -> None:
+        """Say once of each decision that hangs that it does."""
+        before, self._hangs = self._hangs, self.watchdog.hangs(time.monotonic_ns())
+        if self._hangs and not before:
+            error = f"a decision hangs for over {self.watchdog.hang_ns / NS_PER_S:g} s"
+            self._statistics.last_error = error
+            self._node.get_logger().error(error)
+            self._report()
 
     def _say_waiting(self, what: str) -> None:
         self._node.get_logger().warning(what, throttle_duration_sec=WAITING_S)
@@ -213,8 +229,12 @@ class PlanningLoop:
     def _decide(self, selection: Selection, should_stop: Callable[[], bool]) -> Decision:
         with self._watched():
             try:
+                faults.strike_decision(lambda: self._settings.test_fault)
                 text = self._inputs.navigation_text(self._settings, self._now_ns())
-                return self._planner.decide(selection, text, should_stop)
+                decision = self._planner.decide(selection, text, should_stop)
+                # Asked where a device that hangs is seen to, and holds up nobody else.
+                self._statistics.device_free_bytes = free_memory_bytes(decision.plan.device)
+                return decision
             except PlanCancelled:
                 raise
             except Exception as error:
@@ -229,7 +249,9 @@ class PlanningLoop:
             return False
         frames = self._inputs.frames_ahead(self._settings, self._now_ns())
         with self._watched():
-            return self._planner.encode_ahead(frames)
+            encoded = self._planner.encode_ahead(frames)
+        self._statistics.encoded_ahead += encoded
+        return encoded
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
@@ -259,8 +281,6 @@ class PlanningLoop:
         request = self._request
         if request is not None and request.selection is decision.selection:
             self._finish(request, decision)
-        # Asked here and not by whoever reports: a device that hangs must not hold up the watchdog.
-        self._statistics.device_free_bytes = free_memory_bytes(decision.plan.device)
         self._report()
 
     def _failed(self, error: Exception) -> float:
@@ -269,6 +289,7 @@ class PlanningLoop:
             return 0.0  # the next t0 has other frames
         self._statistics.failures += 1
         self._statistics.last_error = one_line(error)
+        self._recover_from(error)
         wait_s = self._back_off_s
         self._back_off_s = min(2 * wait_s, LONGEST_BACK_OFF_S)
         self._node.get_logger().error(
@@ -277,6 +298,15 @@ class PlanningLoop:
         )
         self._report()
         return wait_s
+
+    def _recover_from(self, error: Exception) -> None:
+        """Free what a failed decision holds, which may be the memory that the next one needs."""
+        traceback.clear_frames(error.__traceback__)  # their variables are the model's tensors
+        try:
+            with self._watched():
+                self._planner.recover()
+        except Exception as lost:  # of a device that is lost, and the thread must live on
+            self._node.get_logger().error(f"freeing memory failed: {one_line(lost)}")
 
     def _discard_request(self, why: str) -> None:
         request = self._request

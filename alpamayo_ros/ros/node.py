@@ -19,14 +19,13 @@ from alpamayo_ros.model import PlanCancelled
 from alpamayo_ros.planning.planner import DEMO, Planner, load_model
 from alpamayo_ros.ros import parameters
 from alpamayo_ros.ros.diagnostics import Reporter
-from alpamayo_ros.ros.evidence import one_line
+from alpamayo_ros.ros.evidence import NodeBlackBox, one_line
 from alpamayo_ros.ros.inputs import Inputs
 from alpamayo_ros.ros.loop import PlanningLoop
 from alpamayo_ros.ros.outputs import Outputs, Reports
 from alpamayo_ros.ros.parameters import NodeSettings
 from alpamayo_ros.ros.side_node import SideNode
 from alpamayo_ros.ros.statistics import Statistics
-from alpamayo_ros.sensing.blackbox import BlackBox
 from alpamayo_ros.types import Refusal, UserError
 
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
@@ -59,7 +58,7 @@ class AlpamayoNode(LifecycleNode):
         self._inputs = Inputs(self, self._on_input)
         self._outputs: Outputs | None = None
         self._planner: Planner | None = None
-        self._black_box: BlackBox | None = None
+        self._black_box: NodeBlackBox | None = None
         self._model_name, self._device = "", ""  # of the loaded model
         self._warm_up_s = 0.0
         self._loop: PlanningLoop | None = None
@@ -179,10 +178,8 @@ class AlpamayoNode(LifecycleNode):
         self._inputs.forget_counts()
         self._black_box = None
         if settings.blackbox_directory:
-            self._black_box = BlackBox(
-                settings.blackbox_directory,
-                settings.blackbox_max_files,
-                settings.blackbox_max_bytes,
+            self._black_box = NodeBlackBox(
+                settings, self._statistics, lambda: self.settings.test_fault
             )
         self._outputs = Outputs(self, settings, self._inputs.camera_infos, self._reports.unheard)
         if settings.model_path == DEMO:
@@ -386,7 +383,9 @@ class AlpamayoNode(LifecycleNode):
         )
         diagnostics = None
         if with_diagnostics:
-            diagnostics = self._reporter.diagnostics(status, self._statistics, watchdog, now_ns)
+            diagnostics = self._reporter.diagnostics(
+                status, self.settings, self._statistics, watchdog, now_ns
+            )
         self._reports.publish(status, diagnostics)
 
     def _now_ns(self) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 from alpamayo_ros import limits
 from alpamayo_ros.devices.tuning import PATCH_EMBEDDINGS, WEIGHT_FORMATS
+from alpamayo_ros.ros import faults
 from alpamayo_ros.ros.parameter import Parameter, ParameterError
 from alpamayo_ros.types import CAMERA_ROLES
 
@@ -309,6 +310,13 @@ TABLE: tuple[Parameter, ...] = (
         maximum=100.0,
     ),
     Parameter("autostart", True, "configure and activate at start; false under a manager"),
+    Parameter(
+        faults.PARAMETER,
+        faults.NONE,
+        f"a fault that tests set; needs {faults.SWITCH}=1 in the node's environment",
+        choices=faults.FAULTS,
+        run_time=True,
+    ),
 )
 
 BY_NAME = {parameter.name: parameter for parameter in TABLE}

@@ -12,6 +12,7 @@ from rclpy.node import Node
 from alpamayo_ros.devices.tuning import Tuning
 from alpamayo_ros.planning.gate import GateLimits
 from alpamayo_ros.planning.planner import PlannerSettings
+from alpamayo_ros.ros import faults
 from alpamayo_ros.ros.parameter import Parameter, ParameterError
 from alpamayo_ros.ros.parameter_table import BY_NAME, TABLE
 from alpamayo_ros.ros.parameter_table import refuse_unknown as refuse_unknown_names
@@ -30,7 +31,7 @@ def declare(node: Node) -> None:
     for parameter in TABLE:
         # Types are checked by the table: rclpy would refuse `10` for 10.0.
         node.declare_parameter(parameter.name, parameter.default, _descriptor(parameter))
-        parameter.check(_plain(node.get_parameter(parameter.name).value))
+        faults.require_test(parameter.name, value_of(node, parameter.name))
 
 
 def _descriptor(parameter: Parameter) -> ParameterDescriptor:
@@ -60,7 +61,7 @@ def check_change(changes: list[Any], configured: bool) -> SetParametersResult:
         if parameter is None:
             continue  # use_sim_time and the like are rclpy's business
         try:
-            parameter.check(_plain(change.value))
+            faults.require_test(change.name, parameter.check(_plain(change.value)))
         except ParameterError as error:
             return SetParametersResult(successful=False, reason=str(error))
         if configured and not parameter.run_time:
@@ -104,6 +105,7 @@ class NodeSettings:
     blackbox_max_files: int
     blackbox_max_bytes: int
     outputs: OutputSettings
+    test_fault: str
 
     @classmethod
     def read(cls, node: Node, changes: dict[str, Any] | None = None) -> NodeSettings:
@@ -167,6 +169,7 @@ class NodeSettings:
                 overlay=get("output.overlay"),
                 overlay_mount=tuple(get("output.overlay_mount")),
             ),
+            test_fault=get(faults.PARAMETER),
         )
 
 

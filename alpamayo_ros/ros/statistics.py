@@ -34,6 +34,8 @@ class Statistics:
     rejections: collections.Counter[str] = field(default_factory=collections.Counter)
     failures: int = 0
     last_error: str = ""
+    black_box_problem: str = ""  # why the newest snapshot could not be written
+    encoded_ahead: int = 0  # frames that were encoded before their plan was due
     last_decision: Decision | None = None
     device_free_bytes: int | None = None  # after the newest decision; None before the first
     durations_ms: collections.deque[float] = field(

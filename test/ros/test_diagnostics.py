@@ -60,7 +60,9 @@ class Desk:
         status = self.reporter.status(
             state, self.settings, self.statistics, self.watchdog, "m", "cpu", self.now_ns
         )
-        array = self.reporter.diagnostics(status, self.statistics, self.watchdog, self.now_ns)
+        array = self.reporter.diagnostics(
+            status, self.settings, self.statistics, self.watchdog, self.now_ns
+        )
         return {entry.name: entry for entry in array.status}
 
     def entry(self, name: str) -> DiagnosticStatus:

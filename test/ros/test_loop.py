@@ -37,6 +37,7 @@ class StubPlanner:
         self.go_on = threading.Event()
         self.go_on.set()
         self.resets = 0
+        self.recoveries = 0
         self.ahead: list[tuple[str, int]] = []  # role and stamp of each frame encoded ahead
 
     def encode_ahead(self, frames):
@@ -59,6 +60,9 @@ class StubPlanner:
 
     def reset(self):
         self.resets += 1
+
+    def recover(self):
+        self.recoveries += 1
 
 
 class StubOutputs:
