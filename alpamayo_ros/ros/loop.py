@@ -229,7 +229,7 @@ class PlanningLoop:
     def _decide(self, selection: Selection, should_stop: Callable[[], bool]) -> Decision:
         with self._watched():
             try:
-                faults.strike_decision(lambda: self._settings.test_fault)
+                faults.strike_decision(lambda: self._node.settings.test_fault)
                 text = self._inputs.navigation_text(self._settings, self._now_ns())
                 decision = self._planner.decide(selection, text, should_stop)
                 # Asked where a device that hangs is seen to, and holds up nobody else.

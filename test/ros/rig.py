@@ -42,6 +42,7 @@ class Rig(Node):
         self.sent_ns: list[int] = []  # stamps of front_wide
         self.silent: set[str] = set()  # roles, or "odometry", that send nothing
         self.broken: set[str] = set()  # roles that send damaged images
+        self.displaced_m = 0.0  # of the odometry, along the map's x
         self._compressed = compressed
         self._image = np.random.default_rng(0).integers(0, 256, (90, 160, 3)).astype(np.uint8)
         self._jpeg = cv2.imencode(".jpg", self._image)[1].tobytes()
@@ -67,10 +68,15 @@ class Rig(Node):
             stamp_ns = start_ns + tick * ODOMETRY_NS
             if self._stopping.wait(max(0.0, (stamp_ns - time.time_ns()) / 1e9)):
                 return
-            if "odometry" not in self.silent:
-                self.odometry.publish(odometry_at(stamp_ns))
-            if stamp_ns % FRAME_NS == 0:
-                self._send_images(stamp_ns)
+            self._send(stamp_ns)
+
+    def _send(self, stamp_ns: int) -> None:
+        if "odometry" not in self.silent:
+            message = odometry_at(stamp_ns)
+            message.pose.pose.position.x += self.displaced_m
+            self.odometry.publish(message)
+        if stamp_ns % FRAME_NS == 0:
+            self._send_images(stamp_ns)
 
     def _send_images(self, stamp_ns: int) -> None:
         for role in CAMERA_ROLES:
