@@ -3,18 +3,27 @@
 import os
 from pathlib import Path
 
-from ament_index_python.packages import get_package_share_directory
+from ament_index_python.packages import (
+    PackageNotFoundError,
+    get_package_prefix,
+    get_package_share_directory,
+)
 from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetEnvironmentVariable
 from launch.substitutions import LaunchConfiguration
-from launch_ros.actions import LifecycleNode
+from launch_ros.actions import LifecycleNode, Node
 from launch_ros.parameter_descriptions import ParameterValue
 
+from alpamayo_ros.ros.launch_arguments import LaunchArgumentError, boolean, existing
 from alpamayo_ros.ros.node_process import profile_variables
 from launch import LaunchDescription
 
 SHARE = Path(get_package_share_directory("alpamayo_ros"))
 PROFILE_VARIABLE = profile_variables(os.environ)[0]
 ROLES = ("cross_left", "front_wide", "cross_right", "front_tele")
+END_S = (
+    "30"  # launch's own 5 s cut off a stage of the model on a busy CPU, where nothing interrupts it
+)
+SHOWN_OUTPUTS = ("markers", "path", "path_remaining", "overlay")  # by config/alpamayo.rviz
 
 ARGUMENTS = {
     "params_file": (str(SHARE / "config" / "alpamayo.yaml"), "YAML file of parameters"),
@@ -30,12 +39,13 @@ ARGUMENTS = {
     "autostart": ("", "false under a lifecycle manager; empty: as params_file says"),
     "odometry_topic": ("/localization/odometry", "nav_msgs/Odometry"),
     "navigation_topic": ("~/input/navigation", "std_msgs/String with the route instruction"),
+    "rviz": ("false", "start RViz with config/alpamayo.rviz"),
     "dds_profile": (
         os.environ.get(PROFILE_VARIABLE, str(SHARE / "config" / "fastdds_images.xml")),
         "Fast DDS profile for large images; empty: the middleware's default, which loses many",
     ),
     "respawn": ("false", "start the node again when it dies"),
-    "log_level": ("info", "debug, info, warn or error"),
+    "log_level": ("info", "least severe messages that the node logs"),
     **{
         f"{role}_topic": (
             f"/sensing/camera/{role}/image",
@@ -47,6 +57,10 @@ ARGUMENTS = {
         f"{role}_transport": ("", f"raw or compressed, of {role}; empty: as params_file says")
         for role in ROLES
     },
+}
+CHOICES = {
+    "log_level": ["debug", "info", "warn", "error", "fatal"],
+    **{f"{role}_transport": ["", "raw", "compressed"] for role in ROLES},
 }
 # Launch argument to the parameter that it sets when it is not empty.
 PARAMETERS = {
@@ -61,18 +75,25 @@ BOOLEANS = ("use_sim_time", "autostart")
 
 
 def generate_launch_description() -> LaunchDescription:
-    """All arguments, then the node with them."""
+    """All arguments, then the node with them, and RViz."""
     declared = [
-        DeclareLaunchArgument(name, default_value=default, description=text)
+        DeclareLaunchArgument(
+            name, default_value=default, description=text, choices=CHOICES.get(name)
+        )
         for name, (default, text) in ARGUMENTS.items()
     ]
-    return LaunchDescription([*declared, OpaqueFunction(function=_node)])
+    return LaunchDescription([*declared, OpaqueFunction(function=_start)])
 
 
-def _node(context) -> list:
+def _start(context) -> list:
     given = {name: LaunchConfiguration(name).perform(context) for name in ARGUMENTS}
+    actions = [SetEnvironmentVariable(PROFILE_VARIABLE, given["dds_profile"]), _node(given)]
+    return [*actions, _rviz(given)] if boolean("rviz", given["rviz"]) else actions
+
+
+def _node(given: dict[str, str]) -> LifecycleNode:
     parameters = {
-        parameter: _boolean(name, given[name])
+        parameter: boolean(name, given[name])
         if name in BOOLEANS
         else ParameterValue(given[name], value_type=str)  # a folder may be called 2024
         for name, parameter in PARAMETERS.items()
@@ -87,23 +108,38 @@ def _node(context) -> list:
             (f"~/input/{role}/image", given[f"{role}_topic"]),
             (f"~/input/{role}/image/compressed", given[f"{role}_topic"] + "/compressed"),
         ]
-    node = LifecycleNode(
+    return LifecycleNode(
         package="alpamayo_ros",
         executable="alpamayo_node",
         name="alpamayo",
         namespace=given["namespace"],
-        parameters=[given["params_file"], parameters],
+        parameters=[existing("params_file", given["params_file"]), parameters],
         remappings=remappings,
         arguments=["--ros-args", "--log-level", given["log_level"]],
-        respawn=_boolean("respawn", given["respawn"]),
+        respawn=boolean("respawn", given["respawn"]),
         respawn_delay=5.0,
+        sigterm_timeout=END_S,
         output="screen",
     )
-    return [SetEnvironmentVariable(PROFILE_VARIABLE, given["dds_profile"]), node]
 
 
-def _boolean(name: str, text: str) -> bool:
-    """true or false, in any case; everything else would silently mean one of them."""
-    if text.lower() not in ("true", "false"):
-        raise ValueError(f"launch argument {name}:={text} must be true or false")
-    return text.lower() == "true"
+def _rviz(given: dict[str, str]) -> Node:
+    """RViz, whose layout has the default names, with the names that were given in their place."""
+    try:
+        get_package_prefix("rviz2")
+    except PackageNotFoundError:
+        raise LaunchArgumentError(
+            "launch argument rviz:=true: rviz2 is not installed; install it or leave rviz false"
+        ) from None
+    node = "/".join(part for part in (given["namespace"].strip("/"), "alpamayo") if part)
+    names = {f"/alpamayo/output/{name}": f"/{node}/output/{name}" for name in SHOWN_OUTPUTS}
+    names |= {ARGUMENTS[f"{role}_topic"][0]: given[f"{role}_topic"] for role in ROLES}
+    names[ARGUMENTS["odometry_topic"][0]] = given["odometry_topic"]
+    sim_time = boolean("use_sim_time", given["use_sim_time"] or "false")
+    return Node(
+        package="rviz2",
+        executable="rviz2",
+        arguments=["-d", str(SHARE / "config" / "alpamayo.rviz")],
+        parameters=[{"use_sim_time": sim_time}],
+        remappings=[(old, new) for old, new in names.items() if old != new],
+    )

@@ -44,6 +44,27 @@ def message_class(name: str) -> type:
         raise BagError(f"message type {name} is not installed here") from None
 
 
+def bag_topics(folder: str | Path) -> dict[str, str]:
+    """Topic to message type, of a bag.
+
+    Raises:
+        BagError: the folder is no readable bag.
+    """
+    reader = _opened(folder)
+    topics = {connection.topic: connection.msgtype for connection in reader.connections}
+    reader.close()  # it forgets them
+    return topics
+
+
+def _opened(folder: str | Path) -> AnyReader:
+    try:
+        reader = AnyReader([Path(folder)])
+        reader.open()
+    except Exception as error:  # each storage has its own kinds
+        raise BagError(f"bag {folder} cannot be read: {error}") from None
+    return reader
+
+
 @dataclass(frozen=True)
 class BagSpan:
     """The time that a bag covers."""
@@ -72,11 +93,7 @@ class BagPlayer:
         self, node: Node, folder: str | Path, remaps: dict[str, str] | None = None
     ) -> None:
         self._node = node
-        try:
-            self._reader = AnyReader([Path(folder)])
-            self._reader.open()
-        except Exception as error:  # each storage has its own kinds
-            raise BagError(f"bag {folder} cannot be read: {error}") from None
+        self._reader = _opened(folder)
         names = {connection.topic for connection in self._reader.connections}
         remaps = {name: name for name in names} if remaps is None else remaps
         if missing := sorted(set(remaps) - names):
@@ -106,6 +123,7 @@ class BagPlayer:
         rate: float = 1.0,
         on_time: Callable[[int], None] | None = None,
         stop: threading.Event | None = None,
+        start_offset_s: float = 0.0,
     ) -> None:
         """Play the bag once.
 
@@ -113,14 +131,16 @@ class BagPlayer:
             rate: bag seconds per second.
             on_time: called with the bag's time (ns) after each message.
             stop: ends playing early when set.
+            start_offset_s: seconds at the bag's start to leave out.
         """
         stop = stop or threading.Event()
+        start_ns = self.span.start_ns + round(start_offset_s * 1e9)
         # Before its first /clock a node's time is 0, and what comes then cannot be dated.
-        self._clock.publish(ClockMessage(clock=time_message(self.span.start_ns)))
+        self._clock.publish(ClockMessage(clock=time_message(start_ns)))
         stop.wait(CLOCK_LEAD_S)
         start_s = time.monotonic()
-        for log_ns, topic, data in self._messages_and_ticks():
-            due_s = start_s + (log_ns - self.span.start_ns) / 1e9 / rate
+        for log_ns, topic, data in self._messages_and_ticks(start_ns):
+            due_s = start_s + (log_ns - start_ns) / 1e9 / rate
             while (wait_s := due_s - time.monotonic()) > 0 and not stop.is_set():
                 stop.wait(wait_s)
             if stop.is_set():
@@ -138,15 +158,14 @@ class BagPlayer:
         for publisher in (*self._publishers.values(), self._clock):
             self._node.destroy_publisher(publisher)
 
-    def _messages_and_ticks(self) -> Iterator[tuple[int, str | None, bytes]]:
+    def _messages_and_ticks(self, start_ns: int) -> Iterator[tuple[int, str | None, bytes]]:
         messages = (
             (log_ns, connection.topic, bytes(data))
-            for connection, log_ns, data in self._reader.messages(self._connections)
+            for connection, log_ns, data in self._reader.messages(self._connections, start=start_ns)
         )
         step_ns = round(1e9 / CLOCK_HZ)
         # A tick is due before the messages of the same time: stamps are never ahead of the clock.
         ticks = (
-            (tick_ns, None, b"")
-            for tick_ns in range(self.span.start_ns, self.span.end_ns + step_ns, step_ns)
+            (tick_ns, None, b"") for tick_ns in range(start_ns, self.span.end_ns + step_ns, step_ns)
         )
         yield from heapq.merge(ticks, messages, key=lambda item: item[0])
