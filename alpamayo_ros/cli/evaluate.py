@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import fcntl
+import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +23,7 @@ from alpamayo_ros.cli.common import (
     require_range,
     run,
 )
+from alpamayo_ros.devices.device import resolve_device
 from alpamayo_ros.limits import (
     MAX_NEW_TOKENS,
     NUM_SAMPLES,
@@ -79,14 +83,26 @@ def _main(argv: Sequence[str] | None) -> int:
     options = parser().parse_args(argv)
     _check(options)
     from alpamayo_ros.evaluation.compare import load_run
-    from alpamayo_ros.evaluation.fleet import name_bags, run_local, run_ray
+    from alpamayo_ros.evaluation.fleet import name_bags
+
+    bags, job = name_bags(options.bags), _job(options)
+    other = load_run(options.compare) if options.compare else None
+    claim_folder(options.output, MARKER, "of no evaluation: choose another")
+    with _alone(options.output):
+        return _evaluate(options, bags, job, other)
+
+
+def _evaluate(
+    options: argparse.Namespace,
+    bags: Sequence[NamedBag],
+    job: Job,
+    other: list[BagRecords] | None,
+) -> int:
+    from alpamayo_ros.evaluation.fleet import run_local, run_ray
     from alpamayo_ros.evaluation.records import BagRecords
     from alpamayo_ros.evaluation.results import Results
 
     start_s = time.monotonic()
-    bags, job = name_bags(options.bags), _job(options)
-    other = load_run(options.compare) if options.compare else None
-    claim_folder(options.output, MARKER, "of no evaluation: choose another")
     bars = _Bars(bags)
     if options.engine == "ray":
         stream = run_ray(job, bags, options.workers)
@@ -111,6 +127,23 @@ def _main(argv: Sequence[str] | None) -> int:
     )
     _write(options, results, other)
     return SOME_FAILED if failed else 0
+
+
+@contextmanager
+def _alone(output: Path) -> Iterator[None]:
+    """Hold the folder while a run writes into it; the system lets go of it when the run is killed.
+
+    Raises:
+        UsageError: another run holds it.
+    """
+    with open(output / MARKER, "a") as marker:
+        try:
+            fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(
+                f"--output {output}: another run is writing into it: wait, or choose another"
+            ) from None
+        yield
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -155,11 +188,26 @@ def _job(options: argparse.Namespace) -> Job:
             every_s=options.every,
             topics=TopicChoice(_cameras(options.camera), options.odometry, options.navigation),
             to_rear_axle=(x, y, z, yaw),
-            clip_times_s=tuple(options.at or [PUBLISHED_T0_S]),
+            clip_times_s=tuple(sorted(set(options.at or [PUBLISHED_T0_S]))),
         ),
-        model=ModelChoice(options.model, options.tokenizer, options.device, options.dtype, planner),
+        model=ModelChoice(
+            options.model, options.tokenizer, _device(options), options.dtype, planner
+        ),
         plans=options.plans,
     )
+
+
+def _device(options: argparse.Namespace) -> str:
+    """The device of a model; with Ray its kind, as each worker sees one device, its number 0."""
+    if options.engine != "ray" or options.plans:
+        return str(options.device)
+    name = resolve_device("auto") if options.device == "auto" else options.device
+    kind, _, number = name.partition(":")
+    if number not in ("", "0"):
+        raise UsageError(
+            f"--device {name}: with --engine ray each worker gets a {kind} of its own: say {kind}"
+        )
+    return str(kind)
 
 
 def _cameras(assignments: list[str]) -> dict[str, str]:
@@ -190,12 +238,16 @@ def _write(options: argparse.Namespace, results: Results, other: list[BagRecords
     output: Path = options.output
     scored = results.scored()
     comparison = None
+    (output / "compare.json").unlink(missing_ok=True)  # of an earlier run
     if other is not None:
         comparison = compare(
             scored, results.bags, other, str(options.compare), results.origin, results.seed
         )
         write_json(output / "compare.json", comparison.as_json())
     values = document(results, scored)
+    for old in (output / "plans").glob("*"):
+        if old.name not in {bag.name for bag in results.bags}:
+            shutil.rmtree(old)  # of an earlier run on other bags, or of one that was killed
     for bag in results.bags:
         write_plan_bag(output / "plans" / bag.name, bag, results.origin, results.seed)
     write_decisions(output / "decisions.csv", scored)

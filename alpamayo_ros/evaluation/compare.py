@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from alpamayo_ros.evaluation.metrics import HORIZONS_S
-from alpamayo_ros.evaluation.records import BagRecords, load_records
+from alpamayo_ros.evaluation.records import BagRecords, kept_file, load_records
 from alpamayo_ros.evaluation.results import block_of
 from alpamayo_ros.evaluation.scores import MODEL, Scored, score
 from alpamayo_ros.evaluation.statistics import Estimate, estimate, sign_test
@@ -62,16 +63,32 @@ class Comparison:
 
 
 def load_run(folder: Path) -> list[BagRecords]:
-    """The records of an earlier run.
+    """The records of an earlier run: of the bags in its metrics.json, whatever else is kept.
 
     Raises:
-        CompareError: the folder is none of a run; one line.
+        CompareError: the folder is none of a finished run; one line.
         RecordsError: a file of it is damaged; one line.
     """
-    files = sorted((folder / "bags").glob("*.npz"))
-    if not files:
-        raise CompareError(f"--compare {folder}: want the --output of an earlier evaluation")
-    return [load_records(file) for file in files]
+    told = folder / "metrics.json"
+    try:
+        document = json.loads(told.read_text(encoding="utf-8"))
+        model_id = document["model"]["id"]
+        wanted = {bag["name"]: (bag["sha256"], model_id) for bag in document["bags"]}
+    except (FileNotFoundError, NotADirectoryError):
+        raise CompareError(
+            f"--compare {folder}: want the --output of an earlier evaluation that was finished"
+        ) from None
+    except (OSError, ValueError, LookupError, TypeError):
+        raise CompareError(f"--compare: {told} is damaged: evaluate once more") from None
+    runs = [load_records(kept_file(folder, name)) for name in wanted]
+    for run in runs:
+        # A run with another model may have been started into the same folder, and not finished.
+        if (run.sha256, run.model_id) != wanted.get(run.name):
+            raise CompareError(
+                f"--compare {folder}: the records of {run.name} are not those of its "
+                "metrics.json: evaluate once more"
+            )
+    return runs
 
 
 def compare(

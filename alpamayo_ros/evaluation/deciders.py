@@ -101,10 +101,12 @@ class Plans:
     def _from_arrays(cls, arrays: dict[str, np.ndarray], digest: str) -> Plans:
         samples = arrays.get("samples")
         if samples is None and "waypoints" in arrays:
-            samples = arrays["waypoints"][:, None]
+            samples = np.expand_dims(arrays["waypoints"], min(1, arrays["waypoints"].ndim))
         t0_ns = arrays.get("t0_ns")
         if samples is None or t0_ns is None:
             raise PlansError("it needs t0_ns (N,) and samples (N, S, 64, 3) or waypoints")
+        if t0_ns.ndim != 1 or len(t0_ns) == 0:
+            raise PlansError(f"t0_ns must be (N,), one a plan, got {t0_ns.shape}")
         count = len(t0_ns)
         fits = samples.ndim == 4 and samples.shape[0] == count and samples.shape[1] > 0
         if not fits or samples.shape[2] != WAYPOINTS or samples.shape[3] not in (2, 3):
@@ -118,8 +120,11 @@ class Plans:
         if samples.shape[3] == 2:
             samples = _with_yaw(samples)
         chosen = arrays.get("chosen", np.zeros(count, np.int64))
-        if chosen.shape != (count,) or not ((chosen >= 0) & (chosen < samples.shape[1])).all():
-            raise PlansError(f"chosen must be ({count},) of 0 to {samples.shape[1] - 1}")
+        whole = chosen.shape == (count,) and chosen.dtype.kind in "iu"
+        if not whole or not ((chosen >= 0) & (chosen < samples.shape[1])).all():
+            raise PlansError(
+                f"chosen must be ({count},) whole numbers of 0 to {samples.shape[1] - 1}"
+            )
         return cls(
             bags=_texts(arrays, "bag", count),
             t0_ns=t0_ns.astype(np.int64),

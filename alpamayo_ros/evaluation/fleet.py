@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,6 +22,7 @@ from alpamayo_ros.evaluation.deciders import GivenDecider, ModelChoice, ModelDec
 from alpamayo_ros.evaluation.records import (
     BagRecords,
     RecordsError,
+    kept_file,
     load_records,
     settings_json,
 )
@@ -117,7 +118,7 @@ def _distinct(named: list[NamedBag]) -> list[NamedBag]:
 
 def process_bag(job: Job, bag: NamedBag, decider: Decider, progress: Progress) -> Outcome:
     """The records of a bag, kept ones where they are still good; or why there are none."""
-    file = job.output / "bags" / f"{bag.name}.npz"
+    file = kept_file(job.output, bag.name)
     try:
         clip = Clip.load(bag.path) if is_clip(bag.path) else None
         content = clip.sha256() if clip else bag_sha256(bag.path)
@@ -138,11 +139,19 @@ def process_bag(job: Job, bag: NamedBag, decider: Decider, progress: Progress) -
                 lambda share, decisions: progress(bag, share, decisions),
                 content,
             )
-        file.parent.mkdir(parents=True, exist_ok=True)
-        records.save(file, key)
     except UserError as error:
         return FailedBag(bag.name, str(error))
+    _keep(records, file, key)
     return records
+
+
+def _keep(records: BagRecords, file: Path, key: str) -> None:
+    """Save records; that the disk is full is no fault of the bag, and ends the run."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        records.save(file, key)
+    except OSError as error:
+        raise FleetError(f"{file} cannot be written: {error.strerror}") from None
 
 
 def run_local(job: Job, bags: Sequence[NamedBag], progress: Progress) -> Iterator[Outcome]:
@@ -162,10 +171,12 @@ def run_ray(job: Job, bags: Sequence[NamedBag], workers: int) -> Iterator[Outcom
     a file system that every machine of the cluster sees.
 
     Raises:
-        FleetError: Ray is not installed.
+        FleetError: Ray is not installed, has no room for so many workers, or lost one; or a worker
+            cannot load the model.
     """
     try:
         import ray
+        from ray.exceptions import RayError
         from ray.util import ActorPool
     except ImportError:
         raise FleetError(
@@ -174,11 +185,25 @@ def run_ray(job: Job, bags: Sequence[NamedBag], workers: int) -> Iterator[Outcom
     started_here = not ray.is_initialized()
     if started_here:
         ray.init(include_dashboard=False, log_to_driver=False, configure_logging=False)
-    actor = ray.remote(**_resources(job.model.device))(_Worker)
-    # Typed by hand: Ray may be missing where types are checked, and its own types are too narrow.
-    pool: Any = ActorPool([actor.remote(job) for _ in range(workers)])
     try:
-        yield from pool.map(lambda a, bag: a.process.remote(bag), bags)
+        wanted = _resources(job)
+        _check_room(wanted, workers, ray.cluster_resources())
+        actor = ray.remote(**wanted)(_Worker)
+        actors = [actor.remote(job) for _ in range(min(workers, len(bags)))]
+        if reasons := [reason for reason in ray.get([a.load.remote() for a in actors]) if reason]:
+            raise FleetError(reasons[0])
+        # Typed by hand: Ray may be missing where types are checked, and its types are too narrow.
+        pool: Any = ActorPool(actors)
+        for outcome in pool.map(lambda a, bag: a.process.remote(bag), bags):
+            if isinstance(outcome, FleetError):
+                raise outcome
+            yield outcome
+    except RayError as error:
+        first, *_ = str(error).splitlines() or [""]
+        raise FleetError(
+            f"a worker of Ray was lost ({type(error).__name__}: {first}); what is finished is "
+            "kept: start the run again, with fewer --workers if memory ran out"
+        ) from None
     finally:
         if started_here:
             ray.shutdown()
@@ -189,15 +214,40 @@ class _Worker:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._decider = job.decider()
+        self._decider: ClosableDecider
 
-    def process(self, bag: NamedBag) -> Outcome:
-        """The outcome of a bag."""
-        return process_bag(self._job, bag, self._decider, lambda *_: None)
+    def load(self) -> str:
+        """Load the model; why it cannot be, as text: Ray wraps what is raised in tracebacks."""
+        try:
+            self._decider = self._job.decider()
+        except UserError as error:
+            return str(error)
+        return ""
+
+    def process(self, bag: NamedBag) -> Outcome | FleetError:
+        """The outcome of a bag, or what ends the run."""
+        try:
+            return process_bag(self._job, bag, self._decider, lambda *_: None)
+        except FleetError as error:
+            return error
 
 
-def _resources(device: str) -> dict[str, Any]:
+def _check_room(wanted: Mapping[str, Any], workers: int, there: Mapping[str, float]) -> None:
+    """Refuse more workers than Ray has room for: the others would be waited for without end."""
+    names = {"num_cpus": "CPU", "num_gpus": "GPU"}
+    one = {names[k]: v for k, v in wanted.items() if k in names} | wanted.get("resources", {})
+    room = {name: int(there.get(name, 0) // amount) for name, amount in one.items()}
+    scarce = min(room, key=lambda name: room[name])
+    if workers > room[scarce]:
+        raise FleetError(
+            f"--workers {workers}: Ray has room for {room[scarce]}, one a {scarce}; give fewer, "
+            "or join more machines to the cluster"
+        )
+
+
+def _resources(job: Job) -> dict[str, Any]:
     """What an actor asks Ray for."""
+    device = "cpu" if job.plans is not None else job.model.device
     if device.startswith("cuda"):
         return {"num_cpus": 1, "num_gpus": 1}
     if device.startswith("npu"):

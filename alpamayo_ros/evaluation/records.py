@@ -107,6 +107,11 @@ class BagRecords:
             draft.unlink(missing_ok=True)
 
 
+def kept_file(output: Path, name: str) -> Path:
+    """Where a run keeps the records of the bag of this name."""
+    return output / "bags" / f"{name}.npz"
+
+
 def load_records(path: Path, key: str | None = None) -> BagRecords:
     """Records of a file, if they were written under this key (None: under any).
 
@@ -117,19 +122,27 @@ def load_records(path: Path, key: str | None = None) -> BagRecords:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in (*ARRAYS, "text")}
         document = json.loads(str(arrays["text"]))
+        schema, found_key = document["schema"], document["key"]
     except FileNotFoundError:
         raise RecordsError(f"{path}: there is no such file") from None
     except Exception:  # zipfile, zlib, json and numpy raise a dozen kinds on damage
-        raise RecordsError(f"{path} is damaged, or no records of alpamayo_evaluate") from None
-    if document["schema"] != RECORD_SCHEMA:
-        raise RecordsError(f"{path} has schema {document['schema']}, known is {RECORD_SCHEMA}")
-    if key is not None and document["key"] != key:
+        raise RecordsError(_damaged(path)) from None
+    if schema != RECORD_SCHEMA:
+        raise RecordsError(f"{path} has schema {schema}, known is {RECORD_SCHEMA}")
+    if key is not None and found_key != key:
         raise RecordsError(f"{path} comes from other settings, another model or another bag")
-    records = tuple(
-        _record(entry, {name: arrays[name][i] for name in ARRAYS})
-        for i, entry in enumerate(document["records"])
-    )
-    return BagRecords(**document["about"], records=records)
+    try:
+        records = tuple(
+            _record(entry, {name: arrays[name][i] for name in ARRAYS})
+            for i, entry in enumerate(document["records"])
+        )
+        return BagRecords(**document["about"], records=records)
+    except (LookupError, TypeError):  # a field is missing, or one too many
+        raise RecordsError(_damaged(path)) from None
+
+
+def _damaged(path: Path) -> str:
+    return f"{path} is damaged, or no records of alpamayo_evaluate"
 
 
 def _record(entry: dict[str, Any], arrays: dict[str, np.ndarray]) -> Record:

@@ -6,7 +6,6 @@ stretches of 10 s of a bag, all decisions of a stretch together (a block bootstr
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +14,7 @@ BLOCK_S = 10.0
 MIN_BLOCKS = 5  # of fewer an interval would say more than is known
 RESAMPLES = 2000
 LEVEL = 0.95
+PICKS_AT_A_TIME = 2_000_000  # bounds memory: 100 hours are 36000 stretches, of 2000 resamples each
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,7 @@ def estimate(values: np.ndarray, block: np.ndarray, seed: int) -> Estimate:
     sums, counts = _totals(values[known], block[known])
     if len(sums) < MIN_BLOCKS:
         return Estimate(mean, None, None, count)
-    picks = np.random.default_rng(seed).integers(0, len(sums), (RESAMPLES, len(sums)))
-    means = sums[picks].sum(axis=1) / counts[picks].sum(axis=1)
+    means = _resampled_means(sums, counts, seed)
     tail = 100 * (1 - LEVEL) / 2
     low, high = np.percentile(means, [tail, 100 - tail])
     return Estimate(mean, float(low), float(high), count)
@@ -71,8 +70,24 @@ def sign_test(values: np.ndarray, block: np.ndarray) -> float | None:
     trials = above + below
     if trials == 0:
         return None
-    tail = sum(math.comb(trials, k) for k in range(min(above, below) + 1))
+    ways = tail = 1  # `ways` is trials over k; from one k to the next it is a single division
+    for k in range(min(above, below)):
+        ways = ways * (trials - k) // (k + 1)
+        tail += ways
     return min(1.0, 2 * tail / 2**trials)
+
+
+def _resampled_means(sums: np.ndarray, counts: np.ndarray, seed: int) -> np.ndarray:
+    """Means (2000,) over as many blocks as there are, drawn with replacement."""
+    blocks_there = len(sums)
+    random = np.random.default_rng(seed)
+    at_a_time = max(PICKS_AT_A_TIME // blocks_there, 1)
+    means = []
+    for start in range(0, RESAMPLES, at_a_time):
+        resamples = min(at_a_time, RESAMPLES - start)
+        picks = random.integers(0, blocks_there, (resamples, blocks_there))
+        means.append(sums[picks].sum(axis=1) / counts[picks].sum(axis=1))
+    return np.concatenate(means)
 
 
 def _totals(values: np.ndarray, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from alpamayo_ros.evaluation.deciders import implied_actions
-from alpamayo_ros.evaluation.records import BagRecords, Record
-from alpamayo_ros.evaluation.results import Results
+from alpamayo_ros.evaluation.records import BagRecords, Record, kept_file
+from alpamayo_ros.evaluation.results import Results, document, write_json
 
 from .drives import START_NS, Motion, circle, future
 
@@ -92,5 +92,7 @@ def folder_of_run(folder: Path, *bags: BagRecords) -> Path:
     """The folder that an earlier run has left."""
     (folder / "bags").mkdir(parents=True)
     for bag in bags:
-        bag.save(folder / "bags" / f"{bag.name}.npz", "key")
+        bag.save(kept_file(folder, bag.name), "key")
+    run = results(*bags)
+    write_json(folder / "metrics.json", document(run, run.scored()))
     return folder

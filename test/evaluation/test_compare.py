@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from alpamayo_ros.evaluation.compare import CompareError, Comparison, compare, load_run
-from alpamayo_ros.evaluation.records import BagRecords
+from alpamayo_ros.evaluation.records import BagRecords, RecordsError
 
 from .drives import circle
 from .runs import NO_ORIGIN, bag_records, folder_of_run, record, results, steady
@@ -58,3 +60,37 @@ def test_runs_on_other_bags_have_nothing_in_common(tmp_path):
 def test_a_folder_of_no_run_is_refused(tmp_path):
     with pytest.raises(CompareError, match="want the --output of an earlier evaluation"):
         load_run(tmp_path)
+
+
+def test_bags_that_an_earlier_run_has_left_beside_are_not_compared(tmp_path):
+    """Records of a bag that the last run into the folder was not about, from another model."""
+    folder = folder_of_run(tmp_path / "other", bag_records(steady(), "a"))
+    bag_records(steady(), "b").save(folder / "bags" / "b.npz", "key")
+    assert [bag.name for bag in load_run(folder)] == ["a"]
+
+
+def test_a_run_that_was_started_anew_and_not_finished_is_refused(tmp_path):
+    folder = folder_of_run(tmp_path / "other", bag_records(steady()))
+    replace(bag_records(steady()), model_id="another").save(folder / "bags" / "drive.npz", "key")
+    with pytest.raises(CompareError, match="records of drive are not those"):
+        load_run(folder)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "{}", '{"model": {}, "bags": 3}', "\0"])
+def test_a_damaged_metrics_json_is_refused(tmp_path, text):
+    folder = folder_of_run(tmp_path / "other", bag_records(steady()))
+    (folder / "metrics.json").write_text(text)
+    with pytest.raises(CompareError, match=r"metrics\.json is damaged"):
+        load_run(folder)
+
+
+def test_records_that_are_gone_or_damaged_are_named(tmp_path):
+    folder = folder_of_run(tmp_path / "other", bag_records(steady()))
+    file = folder / "bags" / "drive.npz"
+    whole = file.read_bytes()
+    file.unlink()
+    with pytest.raises(RecordsError, match=r"drive\.npz: there is no such file"):
+        load_run(folder)
+    file.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(RecordsError, match=r"drive\.npz is damaged"):
+        load_run(folder)

@@ -66,6 +66,16 @@ GOOD = {"t0_ns": np.array([T0_NS]), "samples": np.zeros((1, 2, 64, 3))}
         ({"t0_ns": np.array([1.7e9])}, "whole nanoseconds, got float64"),
         ({"chosen": np.array([2])}, "of 0 to 1"),
         ({"chosen": np.array([-1])}, "of 0 to 1"),
+        ({"chosen": np.array([0.5])}, "whole numbers of 0 to 1"),
+        ({"chosen": np.array(["0"])}, "whole numbers of 0 to 1"),
+        ({"chosen": np.array(0)}, "chosen must be"),
+        ({"samples": np.array(1.0)}, r"got \(\)"),
+        ({"samples": np.zeros((1, 2, 64, 3), complex)}, "floating point"),
+        ({"samples": np.zeros((1, 2, 64, 4))}, "samples must be"),
+        ({"t0_ns": np.array(T0_NS)}, r"t0_ns must be \(N,\)"),
+        ({"t0_ns": np.array([[T0_NS]])}, r"t0_ns must be \(N,\)"),
+        ({"t0_ns": np.zeros(0, np.int64), "samples": np.zeros((0, 2, 64, 3))}, "t0_ns must be"),
+        ({"t0_ns": np.array(["now"])}, "whole nanoseconds"),
         ({"reasoning": np.array([1])}, "reasoning must be"),
         ({"bag": np.array(["a", "b"])}, "bag must be"),
     ],
@@ -74,6 +84,12 @@ def test_plans_of_a_wrong_form_are_refused(tmp_path, change, says):
     with pytest.raises(PlansError, match=says) as caught:
         load(tmp_path, **{**GOOD, **change})
     assert "\n" not in str(caught.value)
+
+
+def test_waypoints_of_a_wrong_form_are_refused(tmp_path):
+    for waypoints in (np.array(1.0), np.zeros(64), np.zeros((64, 3)), np.zeros((1, 2, 64, 3))):
+        with pytest.raises(PlansError, match="samples must be"):
+            load(tmp_path, t0_ns=np.array([T0_NS]), waypoints=waypoints)
 
 
 def test_a_file_that_lacks_plans_or_is_none_is_refused(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -185,3 +186,19 @@ def test_records_of_other_settings_are_not_taken(tmp_path):
     (tmp_path / "r.npz").write_bytes(b"PK damaged")
     with pytest.raises(RecordsError, match="damaged"):
         load_records(tmp_path / "r.npz", "key")
+
+
+def test_a_file_of_arrays_that_are_no_records_is_refused(tmp_path):
+    """Right names and right JSON, but a field too few, one too many, or too few rows."""
+    whole = evaluate(tmp_path, Recipe(duration_s=2.0))
+    whole.save(tmp_path / "r.npz", "key")
+    with np.load(tmp_path / "r.npz") as file:
+        arrays = dict(file)
+    document = json.loads(str(arrays["text"]))
+    fewer = {**document, "about": {"name": "drive"}}
+    more = {**document, "records": [{**r, "colour": "red"} for r in document["records"]]}
+    longer = {**document, "records": document["records"] * 9}
+    for spoiled in (fewer, more, longer, {"schema": 1}, [], {"schema": 1, "key": "key"}):
+        np.savez(tmp_path / "r.npz", **{**arrays, "text": np.array(json.dumps(spoiled))})
+        with pytest.raises(RecordsError, match="damaged"):
+            load_records(tmp_path / "r.npz", "key")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
 
+from alpamayo_ros.evaluation import statistics
 from alpamayo_ros.evaluation.statistics import MIN_BLOCKS, blocks, estimate, sign_test
 
 
@@ -58,6 +60,48 @@ def test_one_seed_gives_one_interval():
     values, block = np.random.default_rng(4).normal(size=90), np.arange(90) // 3
     assert estimate(values, block, 7) == estimate(values, block, 7)
     assert estimate(values, block, 7) != estimate(values, block, 8)
+
+
+def slow_interval(values: np.ndarray, block: np.ndarray, seed: int) -> tuple[float, float]:
+    """The definition, spelt out: draw stretches, lay their decisions in a row, take the mean."""
+    stretches = [values[block == number] for number in np.unique(block)]
+    random = np.random.default_rng(seed)
+    means = []
+    for _ in range(2000):
+        drawn = random.integers(0, len(stretches), len(stretches))
+        means.append(np.concatenate([stretches[i] for i in drawn]).mean())
+    means.sort()
+
+    def quantile(share: float) -> float:  # linear between order statistics
+        at = share * 1999
+        below = int(at)
+        return means[below] + (at - below) * (means[below + 1] - means[below])
+
+    return quantile(0.025), quantile(0.975)
+
+
+@pytest.mark.parametrize("at_a_time", [statistics.PICKS_AT_A_TIME, 40, 1])
+def test_the_interval_is_that_of_a_bootstrap_over_stretches_of_unlike_length(
+    monkeypatch, at_a_time
+):
+    """Also when the resamples are drawn piece by piece, as for many stretches."""
+    monkeypatch.setattr(statistics, "PICKS_AT_A_TIME", at_a_time)
+    random = np.random.default_rng(5)
+    block = np.repeat(np.arange(9) * 3, random.integers(1, 20, 9))
+    values = random.normal(size=len(block)) + block
+    found = estimate(values, block, seed=11)
+    assert (found.low, found.high) == pytest.approx(slow_interval(values, block, 11), abs=1e-12)
+
+
+def test_a_hundred_hours_are_weighed_in_seconds_and_little_memory():
+    values, block = np.random.default_rng(6).normal(0.01, 1, 36_000), np.arange(36_000)
+    found = estimate(values, block, seed=0)
+    assert found.high - found.low == pytest.approx(2 * 1.96 / np.sqrt(36_000), rel=0.1)
+    p_value = sign_test(values, block)
+    # Of the normal distribution that so many coins come to, with the half a coin between counts.
+    above = int((values > 0).sum())
+    z = (abs(above - 18_000) - 0.5) / np.sqrt(9_000)
+    assert p_value == pytest.approx(math.erfc(z / np.sqrt(2)), rel=1e-3)
 
 
 @pytest.mark.parametrize(("above", "below"), [(8, 2), (5, 5), (0, 6), (1, 0), (10, 1)])
