@@ -25,7 +25,6 @@ FAST_M_S = 20.0  # the speed at the green end of the colours
 GREY: Colour = (0.6, 0.6, 0.6)
 RIBBON_M = 1.8  # width of what is drawn of a plan
 RIBBON_OPACITY = 0.55
-NEAREST_M = 0.5  # in front of the camera
 WIDEST_RAD = math.radians(75.0)  # off the axis: a distortion's polynomial means nothing far outside
 SHIFT = 4  # fractional bits of the corners given to OpenCV
 FARTHEST_PX = 1e4  # corners fit OpenCV's 32-bit integers
@@ -175,8 +174,7 @@ def _corners(points_m: np.ndarray, lens: Lens, camera: Placement) -> np.ndarray 
         return None
     optical = optical_points_m(points_m, camera)
     aside = np.hypot(optical[:, 0], optical[:, 1])
-    seen = (optical[:, 2] > NEAREST_M) & (np.arctan2(aside, optical[:, 2]) < WIDEST_RAD)
-    if not seen.all():
+    if not (np.arctan2(aside, optical[:, 2]) < WIDEST_RAD).all():
         return None
     pixels = lens.pixels(optical)
     if not (np.abs(pixels) < FARTHEST_PX).all():

@@ -59,6 +59,24 @@ def test_a_mount_is_roll_pitch_and_yaw_about_the_vehicles_axes(angles, optical):
     )
 
 
+def test_a_mounts_angles_combine_as_yaw_times_pitch_times_roll():
+    roll, pitch, yaw = 0.3, -0.2, 0.5
+
+    def turn(axis: int, angle: float) -> np.ndarray:
+        matrix, (i, j) = np.eye(3), [(1, 2), (2, 0), (0, 1)][axis]
+        matrix[i, i] = matrix[j, j] = math.cos(angle)
+        matrix[i, j], matrix[j, i] = -math.sin(angle), math.sin(angle)
+        return matrix
+
+    body = turn(2, yaw) @ turn(1, pitch) @ turn(0, roll)
+    camera = mounted((1.0, 2.0, 3.0, roll, pitch, yaw))
+    point = body @ np.array([7.0, 0.5, -0.25]) + np.array([1.0, 2.0, 3.0])
+    # In the camera's body 7 m ahead, 0.5 left and 0.25 down: optical right, down, ahead.
+    np.testing.assert_allclose(
+        optical_points_m(point[None], camera), [[-0.5, 0.25, 7.0]], atol=1e-12
+    )
+
+
 def test_radial_and_tangential_distortion_are_those_of_plumb_bob():
     k1, k2, p1, p2, k3 = -0.2, 0.05, 0.002, -0.001, 0.01
     x, y = 0.4, -0.3
