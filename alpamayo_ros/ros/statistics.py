@@ -63,6 +63,8 @@ class Statistics:
         self.rejections.update({r.split(":")[0] for r in decision.verdict.reasons})
         self.durations_ms.append(decision.plan.timing_ms["total"])
         self.timings.append((steady_s, decision.plan.timing_ms))
+        while self.timings[0][0] <= steady_s - WINDOW_S:  # or ten minutes are kept at 10 Hz
+            self.timings.popleft()
         self.last_decision = decision
         self.last_error = ""
 
