@@ -36,10 +36,15 @@ def test_each_stage_has_its_median_and_the_duration_that_one_in_a_hundred_exceed
 
 
 def test_decisions_older_than_a_minute_no_longer_count():
-    statistics = counted(1000, 0.1, lambda k: 900.0 if k < 300 else 100.0)  # the last at 99.9 s
-    assert statistics.latencies(99.9).p99_ms["total"] == 100.0
-    assert statistics.latencies(80.0).p99_ms["total"] == 900.0
-    assert statistics.latencies(99.9 + 61.0) is None
+    """Of decisions that were slow for the first 30 s, after 80 and after 100 s."""
+
+    def total_ms(k: int) -> float:
+        return 900.0 if k < 300 else 100.0
+
+    assert counted(800, 0.1, total_ms).latencies(79.9).p99_ms["total"] == 900.0
+    late = counted(1000, 0.1, total_ms)
+    assert late.latencies(99.9).p99_ms["total"] == 100.0
+    assert late.latencies(99.9 + 61.0) is None
 
 
 @pytest.mark.parametrize("rate_hz", [0.5, 2.0, 10.0])
