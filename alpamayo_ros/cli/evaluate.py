@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from tqdm import tqdm
 
 from alpamayo_ros.cli.common import (
@@ -22,6 +23,7 @@ from alpamayo_ros.cli.common import (
     claim_folder,
     require_range,
     run,
+    writing,
 )
 from alpamayo_ros.devices.device import resolve_device
 from alpamayo_ros.limits import (
@@ -88,7 +90,8 @@ def _main(argv: Sequence[str] | None) -> int:
     bags, job = name_bags(options.bags), _job(options)
     other = load_run(options.compare) if options.compare else None
     claim_folder(options.output, MARKER, "of no evaluation: choose another")
-    with _alone(options.output):
+    # A plan may hold infinity: the figures leave it out and count it, numpy need not warn.
+    with _alone(options.output), np.errstate(invalid="ignore", over="ignore"):
         return _evaluate(options, bags, job, other)
 
 
@@ -125,7 +128,8 @@ def _evaluate(
         created=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         wall_s=time.monotonic() - start_s,
     )
-    _write(options, results, other)
+    with writing(options.output):
+        _write(options, results, other)
     return SOME_FAILED if failed else 0
 
 

@@ -85,7 +85,7 @@ class Bag:
                 AnyReader([path], default_typestore=get_typestore(Stores.ROS2_HUMBLE))
             )
         except FileNotFoundError:
-            raise BagError(f"bag {path}: there is no such bag (want {_WANTED})") from None
+            raise BagError(f"bag {path}: {_why_none(path)}") from None
         except Exception as error:
             raise BagError(f"bag {path} cannot be read: {_one_line(error)}") from None
         try:
@@ -143,6 +143,12 @@ class Bag:
         announced = sum(connection.msgcount for connection in connections)
         if start_ns is None and stop_ns is None and count < announced:
             raise BagError(f"bag {self.path} is damaged: it holds {count} of {announced} messages")
+
+
+def _why_none(path: Path) -> str:
+    if any(file.suffix in STORAGE_SUFFIXES for file in path.glob("*")):
+        return "it has no metadata.yaml: write one with `ros2 bag reindex`, or name its file"
+    return f"there is no such bag (want {_WANTED})"
 
 
 _WANTED = "a rosbag2 folder with metadata.yaml, or a .mcap or .db3 file"

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import json
+import resource
+import signal
+import subprocess
+import sys
+import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +92,93 @@ def test_a_comparison_is_written(bag, plans, tmp_path):
     assert values["decisions"] == 10
     assert {row["estimate"]["mean"] for row in values["differences"]} == {0.0}
     assert "Compared with" in (tmp_path / "b" / "report.html").read_text()
+
+
+def test_given_plans_of_what_is_no_number_are_counted_without_a_word(bag, tmp_path, capfd):
+    paths = np.array([future(circle(), t) for t in np.arange(1.5, 2.5, 0.1)])
+    paths[1], paths[2, 5, 0], paths[3, :, 0], paths[4] = np.nan, np.inf, -np.inf, 1e300
+    t0_ns = START_NS + np.round(np.arange(1.5, 2.5, 0.1) * 1e9).astype(np.int64)
+    np.savez(tmp_path / "p.npz", t0_ns=t0_ns, waypoints=paths)
+    command = [str(bag), "--plans", str(tmp_path / "p.npz"), "--output", str(tmp_path / "o")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert main(command) == 0
+    assert capfd.readouterr().err == ""
+    values = metrics(tmp_path / "o")
+    assert values["decisions_not_finite"] == 3
+    assert values["gate"] == {
+        "accepted": 6,
+        "rejected": 4,
+        "rejected_by": {"non_finite": 3} | values["gate"]["rejected_by"],
+    }
+
+
+def test_two_runs_at_once_do_not_write_into_one_folder(bag, plans, tmp_path, capsys):
+    output = tmp_path / "o"
+    command = [str(bag), "--plans", str(plans), "--output", str(output)]
+    assert main(command) == 0
+    before = {path: path.stat().st_mtime_ns for path in output.glob("[!.]*")}
+    with open(output / ".alpamayo_evaluate", "a") as marker:
+        fcntl.flock(marker, fcntl.LOCK_EX)
+        assert main(command) == 2
+    assert "another run is writing into it" in capsys.readouterr().err
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert main(command) == 0
+
+
+def test_what_an_earlier_run_on_another_bag_has_left_is_not_shown_as_of_this_one(
+    bag, plans, tmp_path
+):
+    output = tmp_path / "o"
+    other = write_drive(tmp_path / "other", Recipe(duration_s=4.0))
+    compared = ["--compare", str(output)]
+    for path, more in ((other, []), (other, compared), (bag, [])):
+        command = [str(path), "--plans", str(plans), "--output", str(output), *more]
+        assert main(command) == 0
+        assert (output / "compare.json").exists() == bool(more)
+        assert [folder.name for folder in (output / "plans").iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("most_bytes", [3_000, 100_000])
+def test_a_full_disk_is_one_line_that_names_what_cannot_be_written(
+    bag, plans, tmp_path, capsys, most_bytes
+):
+    """The system refuses to let a file grow: in the records, then in what is made of them."""
+    output = tmp_path / "o"
+    command = [str(bag), "--plans", str(plans), "--output", str(output)]
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, unlimited[1]))
+    try:
+        assert main(command) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert str(output) in error
+    assert not [path for path in output.rglob("*") if "draft" in path.name]
+    assert main(command) == 0
+
+
+def test_a_run_that_is_interrupted_ends_quietly_and_goes_on_where_it_was(plans, tmp_path):
+    paths = [write_drive(tmp_path / f"k{i}", Recipe(duration_s=3.0 + i)) for i in range(3)]
+    command = [sys.executable, "-m", "alpamayo_ros.cli.evaluate", *map(str, paths)]
+    command += ["--plans", str(plans), "--output"]
+    output = tmp_path / "o"
+    process = subprocess.Popen([*command, str(output)], stderr=subprocess.PIPE, text=True)
+    deadline_s = time.monotonic() + 60
+    while not list(output.glob("bags/*.npz")) and process.poll() is None:
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert (process.returncode, error) == (130, "")
+    kept = {path: path.stat().st_mtime_ns for path in output.glob("bags/*.npz")}
+    assert len(kept) < 3
+    assert main([*command[3:], str(output)]) == 0
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert main([*command[3:], str(tmp_path / "whole")]) == 0
+    texts = [(folder / "metrics.json").read_text() for folder in (output, tmp_path / "whole")]
+    assert texts[0].split('"times"')[0] == texts[1].split('"times"')[0]
 
 
 def test_some_broken_bags_end_with_1_and_are_named(bag, plans, tmp_path, capsys):

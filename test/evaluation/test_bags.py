@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import zlib
 
+import numpy as np
 import pytest
 from rosbags.rosbag2 import CompressionMode, Reader, StoragePlugin, Writer
 
@@ -242,6 +243,59 @@ def test_a_folder_without_a_bag_is_no_bag(tmp_path):
         Bag(tmp_path / "nothing")
     with pytest.raises(BagError, match="no such bag"):
         bag_sha256(tmp_path)
+
+
+def test_a_bag_that_has_lost_its_metadata_says_how_to_get_it_back(tmp_path):
+    path = write_drive(tmp_path / "d", Recipe(duration_s=SHORT_S))
+    (path / "metadata.yaml").unlink()
+    with pytest.raises(BagError, match=r"no metadata\.yaml: write one with `ros2 bag reindex`"):
+        Bag(path)
+    with Bag(path / "d.mcap") as bag:
+        assert counts(bag) == EXPECTED
+
+
+@pytest.mark.parametrize("text", ["", "\0", "[]", "rosbag2_bagfile_information:"])
+def test_damaged_metadata_is_one_line(tmp_path, text):
+    path = write_drive(tmp_path / "d", Recipe(duration_s=SHORT_S))
+    (path / "metadata.yaml").write_text(text)
+    with pytest.raises(BagError, match="cannot be read") as caught:
+        Bag(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_bytes_that_flip_anywhere_are_one_line_or_read_as_before(tmp_path):
+    """In the data, the index, the head and the end of a file whose writer left checksums out."""
+    path = write_drive(tmp_path / "d", Recipe(duration_s=SHORT_S)) / "d.mcap"
+    whole = path.read_bytes()
+    random = np.random.default_rng(0)
+    places = (
+        (0, len(whole)),
+        (len(whole) - 3000, len(whole)),
+        (0, 200),
+        (len(whole) - 60, len(whole)),
+    )
+    read, refused = 0, []
+    for span in places * 10:
+        data = bytearray(whole)
+        data[int(random.integers(*span))] ^= int(random.integers(1, 256))
+        path.write_bytes(bytes(data))
+        try:
+            with Bag(path) as bag:
+                counts(bag)
+        except BagError as error:
+            refused.append(str(error))
+        else:
+            read += 1
+    assert read
+    assert refused
+    assert not [text for text in refused if "\n" in text]
+
+
+def test_a_bag_without_a_message_lacks_its_topics(tmp_path):
+    with Writer(tmp_path / "d", version=8, storage_plugin=StoragePlugin.MCAP):
+        pass
+    with pytest.raises(BagError, match="no topic is cross_left"):
+        Bag(tmp_path / "d")
 
 
 def test_the_hash_changes_with_the_recording_and_not_with_its_place(tmp_path):
