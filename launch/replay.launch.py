@@ -52,12 +52,7 @@ def generate_launch_description() -> LaunchDescription:
             *declared,
             # Before the node, so that a mistake is known before the model is loaded.
             OpaqueFunction(function=_check),
-            RegisterEventHandler(
-                OnProcessExit(
-                    on_exit=[Shutdown(reason="the replay has ended")],
-                    handle_once=True,  # launch_ros fails when it is shut down a second time
-                )
-            ),
+            RegisterEventHandler(OnProcessExit(on_exit=_end)),
             RegisterEventHandler(
                 OnStateTransition(
                     goal_state="active",
@@ -79,6 +74,11 @@ def _check(context) -> None:
     number("rate", _given(context, "rate"), above=0)
     number("start_offset", _given(context, "start_offset"), at_least=0)
     boolean("loop", _given(context, "loop"))
+
+
+def _end(event, context) -> Shutdown | None:
+    """End all; but launch_ros fails when an end that is under way is asked for again."""
+    return None if context.is_shutdown else Shutdown(reason=f"{event.process_name} has ended")
 
 
 def _player(context) -> list:

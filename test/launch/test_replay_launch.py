@@ -1,0 +1,77 @@
+"""replay.launch.py under the real launch and launch_ros, where they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("launch_ros", reason="launch_ros is not installed")
+
+from launch.actions import IncludeLaunchDescription
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+
+import launch
+from alpamayo_ros.types import CAMERA_ROLES
+from test.evaluation.drives import Recipe, write_drive
+
+FILE = Path(__file__).resolve().parents[2] / "launch" / "replay.launch.py"
+pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory):
+    topics = {role: f"/sensing/camera/{role}/image/compressed" for role in CAMERA_ROLES}
+    recipe = Recipe(duration_s=3.0, topics=topics)
+    return write_drive(tmp_path_factory.mktemp("replay") / "bag", recipe)
+
+
+def run(**arguments: object) -> int:
+    """launch's exit code, once the replay has ended by itself."""
+    service = launch.LaunchService(noninteractive=True)
+    given = [(name, str(value)) for name, value in arguments.items()]
+    source = PythonLaunchDescriptionSource(str(FILE))
+    action = IncludeLaunchDescription(source, launch_arguments=given)
+    service.include_launch_description(launch.LaunchDescription([action]))
+    return service.run()
+
+
+@pytest.fixture(autouse=True)
+def domain(domain_id, tmp_path, monkeypatch):
+    """The tests' ROS domain, and a folder for launch's logs."""
+    monkeypatch.setenv("ROS_DOMAIN_ID", str(domain_id))
+    monkeypatch.setenv("ROS_LOG_DIR", str(tmp_path))
+
+
+def test_every_argument_of_both_files_is_explained_once():
+    description = PythonLaunchDescriptionSource(str(FILE)).get_launch_description(
+        launch.LaunchContext()
+    )
+    arguments = {a.name: a for a in description.get_launch_arguments()}
+    own = {"bag", "rate", "start_offset", "loop", "use_sim_time"}
+    assert own | {"params_file", "model_path", "rviz", "dds_profile", "log_level"} <= set(arguments)
+    assert arguments["bag"].default_value is None  # it must be given
+    assert all(len(a.description) > 8 for a in arguments.values())
+
+
+def test_it_ends_with_the_bag_and_without_an_error(bag, caplog):
+    parameters = FILE.parents[1] / "config" / "demo.yaml"
+    assert run(bag=bag, params_file=parameters, start_offset=0.5, rate=2) == 0
+    assert "player-2]: process has finished cleanly" in caplog.text
+    assert "alpamayo_node-1]: process has finished cleanly" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("bag", "nowhere", "there is no such file or folder"),
+        ("rate", "0", "must be a number over 0"),
+        ("start_offset", "-1", "must be a number of at least 0"),
+        ("loop", "often", "must be true or false"),
+    ],
+)
+def test_a_mistake_is_known_before_the_node_starts(bag, name, value, words, caplog):
+    assert run(**{"bag": bag, name: value}) == 1
+    assert f"launch argument {name}:={value}" in caplog.text
+    assert words in caplog.text
+    assert "process started" not in caplog.text
