@@ -83,7 +83,7 @@ def write_report(
         comparison=comparison,
         figure_meanings={name: figure.meaning for name, figure in FIGURES.items()},
         compared=_compared(comparison) if comparison else {},
-        differences=charts.differences(comparison.ade_m, HORIZONS_S[-1]) if comparison else "",
+        differences=_differences(comparison),
         untrained=UNTRAINED if document["model"]["id"] == UNTRAINED_ID else "",
     )
     write_text(path, page)
@@ -149,6 +149,13 @@ def _headline(rows: Sequence[Mapping[str, Any]], horizon_s: float) -> dict[str, 
         "baseline": charts.NAMES[best],
         "baseline_ade": at[best, "ade"],
     }
+
+
+def _differences(comparison: Comparison | None) -> str:
+    """The chart of a comparison, where the truth reaches the horizon that it is about."""
+    if comparison is None or not np.isfinite(comparison.ade_m).any():
+        return ""
+    return charts.differences(comparison.ade_m, HORIZONS_S[-1])
 
 
 def _compared(comparison: Comparison) -> dict[str, list[Difference]]:

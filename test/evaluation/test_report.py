@@ -152,6 +152,20 @@ def test_a_run_that_ends_before_every_horizon_still_has_a_report(tmp_path):
     assert "ends before any decision" in (tmp_path / "r.html").read_text()
 
 
+def test_a_comparison_without_a_difference_to_draw_has_no_empty_chart(tmp_path):
+    records = [
+        replace(r, truth=np.where(np.arange(64)[:, None] < 20, r.truth, np.nan)) for r in steady(3)
+    ]
+    run = results(bag_records(records))
+    other = load_run(folder_of_run(tmp_path / "other", run.bags[0]))
+    scored = run.scored()
+    comparison = compare(scored, run.bags, other, "other", NO_ORIGIN, seed=0)
+    write_report(tmp_path / "r.html", run, scored, document(run, scored), comparison)
+    page = (tmp_path / "r.html").read_text()
+    assert "Compared with other" in page
+    assert "Left of zero" not in page
+
+
 def browser(*arguments: str) -> subprocess.CompletedProcess:
     """Chromium without a window, without a network, and with its log on standard error."""
     if BROWSER is None:
