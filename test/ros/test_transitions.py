@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 
 import pytest
 import rclpy
+import torch
 from rclpy.lifecycle import TransitionCallbackReturn
 
 from alpamayo_ros.ros.loop import PlanningLoop
@@ -93,3 +95,52 @@ def test_a_process_that_is_ending_starts_no_transition(node):
     assert node.trigger_configure() == FAILURE
     assert node._planner is None
     assert "the process is ending" in node._statistics.last_error
+
+
+def storage_bytes(tensors) -> int:
+    """Bytes of tensors, each storage once."""
+    storages = [tensor.untyped_storage() for tensor in tensors]
+    return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
+
+
+def tensor_bytes() -> int:
+    """Bytes of all tensors that anything in this process still holds."""
+    gc.collect()
+    return storage_bytes(o for o in gc.get_objects() if issubclass(type(o), torch.Tensor))
+
+
+def test_cleanup_gives_back_the_memory_of_every_weight_and_configure_works_again(node):
+    before = tensor_bytes()
+    for _ in range(2):
+        assert node.trigger_configure() == SUCCESS
+        weights = storage_bytes(node._planner.model.network.parameters())
+        assert weights > 10e6
+        assert tensor_bytes() >= before + weights
+        assert node.trigger_activate() == SUCCESS
+        assert node.trigger_deactivate() == SUCCESS
+        assert node.trigger_cleanup() == SUCCESS
+        assert tensor_bytes() - before < 0.01 * weights
+
+
+@pytest.mark.parametrize(
+    ("way", "allowed"),
+    [
+        ([], {"configure"}),
+        (["configure"], {"activate", "cleanup"}),
+        (["configure", "activate"], {"deactivate"}),
+    ],
+    ids=["unconfigured", "inactive", "active"],
+)
+def test_in_each_state_the_transitions_of_that_state_work_and_the_others_change_nothing(
+    node, way, allowed
+):
+    for name in way:
+        assert getattr(node, f"trigger_{name}")() == SUCCESS
+    state = node._state
+    for name in {"configure", "activate", "deactivate", "cleanup"} - allowed:
+        assert getattr(node, f"trigger_{name}")() != SUCCESS
+        assert node._state == state
+    assert node.trigger_shutdown() == SUCCESS
+    assert node._state == "finalized"
+    assert node._planner is None
+    assert not {"planning", "inputs"} & threads()
