@@ -33,7 +33,7 @@ from alpamayo_ros.model.tokenizer import TextTokenizer  # noqa: E402
 from alpamayo_ros.model.work import (  # noqa: E402
     flow_step_work,
     prefill_work,
-    token_work,
+    reasoning_work,
     vision_work,
 )
 from alpamayo_ros.sensing.fake import fake_snapshot  # noqa: E402
@@ -164,7 +164,7 @@ def floors_s(config: ModelConfig, case: Case, prompt: int, rates: Rates) -> dict
     stages = {
         "vision": vision_work(config, case.new_images, PATCHES, FLOAT32_BYTES),
         "prefill": prefill_work(config, prompt, FLOAT32_BYTES),
-        "reasoning": token_work(config, case.samples, prompt, FLOAT32_BYTES).times(TOKENS),
+        "reasoning": reasoning_work(config, case.samples, prompt, TOKENS, FLOAT32_BYTES),
         "expert": flow_step_work(config, case.samples, context, FLOAT32_BYTES).times(
             config.flow_steps
         ),

@@ -29,6 +29,10 @@ class Work:
         """The same so many times over."""
         return Work(count * self.flop, count * self.read_bytes)
 
+    def __add__(self, other: Work) -> Work:
+        """One after the other."""
+        return Work(self.flop + other.flop, self.read_bytes + other.read_bytes)
+
 
 def work_of_plan(model: AlpamayoR1, snapshot: Snapshot, plan: Plan) -> dict[str, Work]:
     """Stage to work of a plan that a model without reused features has made of a snapshot."""
@@ -61,7 +65,7 @@ def decision_work(
     return {
         "vision": vision,
         "prefill": prefill_work(config, prompt_tokens, value_bytes),
-        "reasoning": token_work(config, samples, prompt_tokens, value_bytes).times(new_tokens),
+        "reasoning": reasoning_work(config, samples, prompt_tokens, new_tokens, value_bytes),
         "expert": step.times(config.flow_steps),
     }
 
@@ -92,10 +96,27 @@ def prefill_work(config: ModelConfig, tokens: int, value_bytes: int) -> Work:
     return Work(2 * (products + attention), weights * value_bytes)
 
 
+def reasoning_work(
+    config: ModelConfig, samples: int, context: int, new_tokens: int, value_bytes: int
+) -> Work:
+    """So many tokens of each sample after a context: the head runs between them.
+
+    The prefill's head has given the first token, and none follows the last one.
+    """
+    layers = token_work(config, samples, context, value_bytes)
+    head = head_work(config, samples, value_bytes)
+    return layers.times(new_tokens) + head.times(new_tokens - 1)
+
+
+def head_work(config: ModelConfig, samples: int, value_bytes: int) -> Work:
+    """Logits of one token of each sample."""
+    return Work(2 * samples * _head(config), _head(config) * value_bytes)
+
+
 def token_work(config: ModelConfig, samples: int, context: int, value_bytes: int) -> Work:
-    """One token of each sample after a context of so many tokens."""
+    """One token of each sample through the layers, after a context of so many tokens."""
     text = config.backbone.text
-    weights = text.num_layers * _layer_weights(text) + _head(config)
+    weights = text.num_layers * _layer_weights(text)
     attention = text.num_layers * 2 * context * text.num_heads * text.head_dim
     read = weights + samples * context * config.cache_values_per_token
     return Work(2 * samples * (weights + attention), read * value_bytes)
