@@ -22,7 +22,9 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10",
     packages=find_packages(include=["alpamayo_ros", "alpamayo_ros.*"]),
-    package_data={"alpamayo_ros": ["**/*.json", "**/*.html", "**/*.npz", "**/*.safetensors"]},
+    package_data={
+        "alpamayo_ros": ["**/*.json", "**/*.html", "**/*.npz", "**/*.safetensors", "**/*.md"]
+    },
     # As colcon installs them: the evaluation writes its bags with these definitions.
     data_files=[
         ("share/alpamayo_ros/msg", [f"msg/{p.name}" for p in (ROOT / "msg").glob("*.msg")])

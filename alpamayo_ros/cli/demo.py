@@ -27,7 +27,7 @@ from alpamayo_ros.demo.drive import MAX_DURATION_S
 from alpamayo_ros.demo.moments import ShownPlan, make_moments
 from alpamayo_ros.demo.recording import DriveRecording, record_drive
 from alpamayo_ros.demo.report import write_report
-from alpamayo_ros.demo.summary import UNTRAINED, Decision, Moment, Summary
+from alpamayo_ros.demo.summary import Decision, Moment, Summary
 from alpamayo_ros.limits import SEED, Limits
 from alpamayo_ros.msg import DrivingPlan
 from alpamayo_ros.ros.bag_run import (
@@ -182,8 +182,6 @@ def _tell(output: Path, summary: Summary) -> None:
         f"{summary.plans} plans, {summary.accepted} accepted by the gate; "
         + (f"median decision {median_ms:.0f} ms" if median_ms is not None else "no decision")
     )
-    if summary.untrained:
-        print(UNTRAINED)
     print(f"look at {output / 'report.html'}")
 
 

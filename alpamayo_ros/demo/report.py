@@ -12,7 +12,7 @@ import cv2
 import jinja2
 import numpy as np
 
-from alpamayo_ros.demo.summary import UNTRAINED, Decision, Moment, Summary, write_text
+from alpamayo_ros.demo.summary import Decision, Moment, Summary, write_text
 
 JPEG_QUALITY = 88
 CHART_WIDTH, CHART_HEIGHT = 720, 220
@@ -56,7 +56,6 @@ def write_report(
     """Write report.html into an existing folder, atomically, and return its path."""
     page = page_template("alpamayo_ros.demo", "report.html").render(
         summary=summary,
-        untrained=UNTRAINED,
         moments=moments,
         chart=latency_chart(summary.decisions),
     )

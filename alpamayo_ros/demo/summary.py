@@ -15,10 +15,6 @@ import alpamayo_ros
 
 FASTEST_PERIOD_S = 0.1  # the node plans at most once a frame
 EXPECTED_SHARE = 0.9
-UNTRAINED = (
-    "The built-in model is not trained yet: its words and paths mean nothing, and the gate rejects "
-    "them. What counts here is that the node sees, plans, judges and publishes."
-)
 
 
 @dataclass(frozen=True)
@@ -67,11 +63,6 @@ class Summary:
     def plans(self) -> int:
         """How many plans were published."""
         return len(self.decisions)
-
-    @property
-    def untrained(self) -> bool:
-        """Whether the model is the built-in one without trained weights."""
-        return self.model_id == "demo-untrained"
 
     @property
     def accepted(self) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from alpamayo_ros.demo.report import page_template
-from alpamayo_ros.demo.summary import UNTRAINED, write_text
+from alpamayo_ros.demo.summary import write_text
 from alpamayo_ros.evaluation import charts
 from alpamayo_ros.evaluation.compare import Comparison, Difference
 from alpamayo_ros.evaluation.metrics import HORIZONS_S, steps_of
@@ -18,7 +18,6 @@ from alpamayo_ros.evaluation.moments import make_moments, worst
 from alpamayo_ros.evaluation.results import Results
 from alpamayo_ros.evaluation.scores import FIGURES, MODEL, SUBJECTS, Scored
 
-UNTRAINED_ID = "demo-untrained"
 MOST_TIMELINES = 24  # bags that are drawn; metrics.json has all
 
 
@@ -84,7 +83,6 @@ def write_report(
         figure_meanings={name: figure.meaning for name, figure in FIGURES.items()},
         compared=_compared(comparison) if comparison else {},
         differences=_differences(comparison),
-        untrained=UNTRAINED if document["model"]["id"] == UNTRAINED_ID else "",
     )
     write_text(path, page)
 

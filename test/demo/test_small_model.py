@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
-import shutil
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
 
-from alpamayo_ros.demo import small_model, small_tokenizer
+from alpamayo_ros.demo import small_tokenizer
+from alpamayo_ros.demo.causes import TEMPLATES
 from alpamayo_ros.demo.small_model import FOLDER, load_demo_model
+from alpamayo_ros.demo.training.objective import Teacher
 from alpamayo_ros.model import AlpamayoR1, ModelError
 from alpamayo_ros.model.images import model_size
-from alpamayo_ros.model.recipe import write_recipe_checkpoint
 from alpamayo_ros.sensing.fake import fake_snapshot
 
+ROOT = Path(__file__).parents[2]
 MAX_PARAMETERS = 9_000_000
 
 
@@ -52,21 +57,23 @@ def test_two_loads_plan_alike(model: AlpamayoR1) -> None:
     np.testing.assert_allclose(plan.samples, again.samples, atol=1e-5, rtol=0)
 
 
-def test_weights_in_its_folder_are_loaded_and_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "small_model"
-    shutil.copytree(FOLDER, folder)
-    write_recipe_checkpoint(tmp_path / "other", FOLDER, salt="other")
-    shutil.copyfile(tmp_path / "other" / "model.safetensors", folder / "model.safetensors")
-    monkeypatch.setattr(small_model, "FOLDER", folder)
-    loaded = load_demo_model()
-    assert loaded.model_id.startswith("demo-small_model@")
-    plan = loaded.plan(fake_snapshot(0), greedy=True, max_new_tokens=2)
-    expected = AlpamayoR1.from_pretrained(tmp_path / "other", FOLDER).plan(
-        fake_snapshot(0), greedy=True, max_new_tokens=2
-    )
-    np.testing.assert_array_equal(plan.samples, expected.samples)
+def test_its_weights_are_named_by_their_content(model: AlpamayoR1) -> None:
+    assert re.fullmatch(r"demo-small_model@[0-9a-f]+", model.model_id)
+
+
+def test_its_folder_is_small_and_its_weights_are_bfloat16() -> None:
+    assert sum(path.stat().st_size for path in FOLDER.glob("**/*")) < 20e6
+    assert {value.dtype for value in load_file(FOLDER / "model.safetensors").values()} == {
+        torch.bfloat16
+    }
+
+
+def test_it_says_one_of_the_demos_sentences_and_fits_the_demos_limit(model: AlpamayoR1) -> None:
+    limits = yaml.safe_load((ROOT / "config" / "demo.yaml").read_text())
+    most = limits["/**"]["ros__parameters"]["sampling.max_new_tokens"]
+    teacher = Teacher(model.config, model.tokenizer)
+    longest = max(len(teacher.reasoning_ids(text.format(d=60))) for text in TEMPLATES.values())
+    assert longest < most
 
 
 def test_an_unknown_device_is_refused() -> None:

@@ -67,7 +67,7 @@ class Numbers:
     sight_drives: int = 1500
     per_drive: int = 32
     sight_steps: int = 2000
-    steps: int = 1300
+    steps: int = 1150
     batch: int = 16
     seed: int = 0
     workers: int = 2
