@@ -149,6 +149,7 @@ def _remaps(recording: DriveRecording) -> dict[str, str]:
     remaps = {
         f"~/input/{role}/image{suffix}": recording.image_topics[role] for role in CAMERA_ROLES
     }
+    remaps["~/input/navigation"] = recording.navigation_topic
     return {**remaps, "~/input/odometry": recording.odometry_topic}
 
 

@@ -34,6 +34,7 @@ ODOMETRY_STEP_NS = 20_000_000
 GROUND_Z_M = 41.7  # height of the whole road in the map
 MAP_FRAME, VEHICLE_FRAME = "map", "base_link"
 ODOMETRY_TOPIC = "/localization/odometry"
+NAVIGATION_TOPIC = "/planning/navigation"
 CAMERA_INFO_TOPIC = f"/sensing/camera/{REFERENCE_ROLE}/camera_info"
 JPEG_QUALITY = 90
 
@@ -65,6 +66,7 @@ class DriveRecording:
     image_topics: Mapping[str, str]  # by role
     compressed: bool
     odometry_topic: str = ODOMETRY_TOPIC
+    navigation_topic: str = NAVIGATION_TOPIC
     camera_info_topic: str = CAMERA_INFO_TOPIC
 
     def t_s(self, stamp_ns: int) -> float:
@@ -107,8 +109,8 @@ def record_drive(
 ) -> DriveRecording:
     """Record the drive of a seed as a rosbag2 folder (mcap), atomically.
 
-    Images come at 10 Hz from every camera, odometry at 50 Hz, from the drive's start for
-    duration_s, rounded up to whole frames of 0.1 s. The log time of a message is its header's
+    Images and the navigation's instruction come at 10 Hz, odometry at 50 Hz, from the drive's start
+    for duration_s, rounded up to whole frames of 0.1 s. The log time of a message is its header's
     stamp. A longer recording of a seed begins with the same bytes.
 
     Args:
@@ -217,6 +219,7 @@ def _write(bag: Path, settings: _Settings, images: Iterator[list[np.ndarray]]) -
         connections: dict[str, Connection] = {}
         for frame, frame_images in enumerate(images):
             messages = _odometry(drive, frame) + _camera_messages(settings, frame, frame_images)
+            messages.append(_navigation(drive, frame))
             for message in sorted(messages):
                 msgtype = message.value.__msgtype__
                 if message.topic not in connections:
@@ -281,6 +284,13 @@ def _odometry(drive: Drive, frame: int) -> list[_Message]:
         value = _odometry_message(state, START_NS + offset_ns)
         messages.append(_Message(START_NS + offset_ns, ODOMETRY_TOPIC, value))
     return messages
+
+
+def _navigation(drive: Drive, frame: int) -> _Message:
+    """The instruction at a frame; an empty one ends the last."""
+    text = drive.navigation_at(frame * STEP_NS / 1e9)
+    value = _message("std_msgs/msg/String", text)
+    return _Message(START_NS + frame * STEP_NS, NAVIGATION_TOPIC, value)
 
 
 def _odometry_message(state: VehicleState, stamp_ns: int) -> Any:

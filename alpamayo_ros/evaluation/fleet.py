@@ -189,10 +189,10 @@ def run_ray(job: Job, bags: Sequence[NamedBag], workers: int) -> Iterator[Outcom
         wanted = _resources(job)
         _check_room(wanted, workers, ray.cluster_resources())
         actor = ray.remote(**wanted)(_Worker)
-        actors = [actor.remote(job) for _ in range(min(workers, len(bags)))]
+        # Typed by hand: Ray may be missing where types are checked, and its types are too narrow.
+        actors: list[Any] = [actor.remote(job) for _ in range(min(workers, len(bags)))]
         if reasons := [reason for reason in ray.get([a.load.remote() for a in actors]) if reason]:
             raise FleetError(reasons[0])
-        # Typed by hand: Ray may be missing where types are checked, and its types are too narrow.
         pool: Any = ActorPool(actors)
         for outcome in pool.map(lambda a, bag: a.process.remote(bag), bags):
             if isinstance(outcome, FleetError):

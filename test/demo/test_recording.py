@@ -82,12 +82,20 @@ def test_every_topic_has_its_type_rate_and_stamps(recording, records):
         assert stamps == [START_NS + k * 100_000_000 for k in range(80)], topic
     stamps = [m.stamp_ns for m in records if m.topic == recording.odometry_topic]
     assert stamps == [START_NS + k * 20_000_000 for k in range(400)]
-    assert len({message.topic for message in records}) == 6
+    stamps = [m.log_ns for m in records if m.topic == recording.navigation_topic]
+    assert stamps == [START_NS + k * 100_000_000 for k in range(80)]
+    assert len({message.topic for message in records}) == 7
+
+
+def test_the_instruction_is_the_drives_and_ends_with_the_intersection(recording, records):
+    texts = [m.value.data for m in records if m.topic == recording.navigation_topic]
+    assert texts == [Drive(SEED).navigation_at(k / 10) for k in range(80)]
 
 
 def test_log_time_is_the_stamp_and_never_goes_back(records):
+    stamped = [m for m in records if m.topic != "/planning/navigation"]
+    assert [m.log_ns for m in stamped] == [m.stamp_ns for m in stamped]
     log_ns = [message.log_ns for message in records]
-    assert log_ns == [message.stamp_ns for message in records]
     assert log_ns == sorted(log_ns)
 
 
