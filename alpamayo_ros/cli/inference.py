@@ -120,6 +120,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
         "truncated": plan.truncated,
         "finite": plan.finite,
         "seed": plan.seed,
+        "t0_ns": int(plan.t0_ns),
         "device": plan.device,
         "dtype": plan.dtype,
         "model": plan.model_id,
@@ -129,13 +130,11 @@ def as_json(plan: Plan) -> dict[str, Any]:
 
 
 def load_snapshot(name: str, seed: int) -> Snapshot:
-    """The snapshot of a file, or one made from the seed where the name is "demo"."""
+    """The snapshot of a file, or one made from the seed (>= 0) where the name is "demo"."""
     if name != DEMO:
         return Snapshot.load(name)
     from alpamayo_ros.sensing.fake import fake_snapshot
 
-    if seed < 0:
-        raise UsageError(f"--seed must be >= 0, got {seed}")
     return fake_snapshot(seed)
 
 

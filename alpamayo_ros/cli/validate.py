@@ -22,12 +22,12 @@ from alpamayo_ros.cli.common import (
     run,
     write_json,
 )
-from alpamayo_ros.limits import NUM_SAMPLES
+from alpamayo_ros.limits import NUM_SAMPLES, SEED
 from alpamayo_ros.types import WAYPOINTS
 
 NOT_PASSED = 1
 DEVICES = ("cpu", "cuda:N", "npu:N")
-DEVICE = r"cpu|(cuda|npu):[0-9]+"
+DEVICE = r"cpu|(cuda|npu):(0|[1-9][0-9]*)"
 WAYPOINTS_WANTED = f"{WAYPOINTS} rows of 3 numbers or nulls"
 TOKENS_WANTED = f"{NUM_SAMPLES} rows of one or more whole numbers >= 0"
 
@@ -39,6 +39,10 @@ class Result:
     path: str
     run_id: str
     device: str
+    model: str  # "NAME@WHAT": what follows the @ stands for the weights and the configuration
+    seed: int
+    t0_ns: int | None  # None: an earlier version wrote the file
+    finite: bool  # every number of every sample, says the run
     waypoints: np.ndarray  # float64 (64, 3) x m, y m, yaw rad; nan where the file has null
     token_ids: list[list[int]]  # a row a sample
 
@@ -48,7 +52,7 @@ class Comparison:
     """How far a candidate is from its reference."""
 
     count: int  # numbers compared
-    finite: bool  # all of both
+    finite: bool  # all of both, samples that were not chosen too
     max_abs: float  # m or rad; nan when nothing can be compared
     max_rel: float  # of numbers whose reference is not zero
     tokens_equal: bool
@@ -91,9 +95,34 @@ def _main(argv: Sequence[str] | None) -> int:
             f"both runs are of device {reference.device}; give runs of two devices, or "
             "--allow-same-device"
         )
+    require_one_decision(reference, candidate)
     comparison = compare(reference, candidate, options.atol, options.rtol)
     write_json(asdict(comparison), options.output)
     return 0 if comparison.passed else NOT_PASSED
+
+
+def require_one_decision(reference: Result, candidate: Result) -> None:
+    """Refuse results that differ by what was asked for, and not by the device or type alone.
+
+    Raises:
+        UsageError: they are of two models, whatever their names, of two seeds or of two t0s.
+    """
+    unknown_t0 = None in (reference.t0_ns, candidate.t0_ns)
+    for name, differs in (
+        ("model", _after_name(reference.model) != _after_name(candidate.model)),
+        ("seed", reference.seed != candidate.seed),
+        ("t0_ns", reference.t0_ns != candidate.t0_ns and not unknown_t0),
+    ):
+        if differs:
+            raise UsageError(
+                f"{reference.path} is of {name} {getattr(reference, name)}, {candidate.path} of "
+                f"{getattr(candidate, name)}: give two runs of one model, seed and snapshot"
+            )
+
+
+def _after_name(model: str) -> str:
+    """What a model is known by, without the name of the folder it was loaded from."""
+    return model.rpartition("@")[2]
 
 
 def compare(reference: Result, candidate: Result, atol: float, rtol: float) -> Comparison:
@@ -103,16 +132,17 @@ def compare(reference: Result, candidate: Result, atol: float, rtol: float) -> C
         error = np.abs(candidate.waypoints - expected)
         error[:, 2] = np.abs(np.mod(error[:, 2] + np.pi, 2 * np.pi) - np.pi)
         relative = (error / np.where(expected == 0, np.nan, np.abs(expected)))[expected != 0]
+        within = error <= atol + rtol * np.abs(expected)
     known = error[np.isfinite(error)]
     relative = relative[np.isfinite(relative)]
-    finite = len(known) == expected.size
+    finite = len(known) == expected.size and reference.finite and candidate.finite
     return Comparison(
         count=expected.size,
         finite=finite,
         max_abs=float(known.max()) if len(known) else math.nan,
         max_rel=float(relative.max()) if len(relative) else math.nan,
         tokens_equal=reference.token_ids == candidate.token_ids,
-        passed=finite and bool((error <= atol + rtol * np.abs(expected)).all()),
+        passed=finite and bool(within.all()),
     )
 
 
@@ -133,6 +163,10 @@ def read_result(path: str) -> Result:
             path,
             run_id=_entry(values, "run_id", _is_text, "a text that is not empty"),
             device=_entry(values, "device", _is_device, f"one of {', '.join(DEVICES)}"),
+            model=_entry(values, "model", _is_text, "a text that is not empty"),
+            seed=_entry(values, "seed", _is_seed, f"a whole number from {SEED}"),
+            t0_ns=_entry({"t0_ns": None} | values, "t0_ns", _is_stamp, "a whole number >= 0"),
+            finite=_entry(values, "finite", _is_bool, "true or false"),
             waypoints=np.array(
                 _entry(values, "waypoints", _are_waypoints, WAYPOINTS_WANTED), float
             ),
@@ -155,6 +189,18 @@ def _entry(values: Any, name: str, fits: Callable[[Any], bool], wanted: str) -> 
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_seed(value: Any) -> bool:
+    return type(value) is int and value in SEED
+
+
+def _is_stamp(value: Any) -> bool:
+    return value is None or (type(value) is int and value >= 0)
 
 
 def _is_device(value: Any) -> bool:

@@ -18,6 +18,11 @@ RESULT: dict[str, Any] = {
     "token_ids": [[5, 6, 7]],
     "run_id": "a",
     "device": "cpu",
+    "model": "model@0123456789ab",
+    "seed": 3,
+    "t0_ns": 1_700_000_000_000_000_000,
+    "finite": True,
+    "dtype": "float32",
 }
 
 
@@ -83,6 +88,25 @@ def test_a_number_that_is_not_finite_never_passes(validate) -> None:
     assert (written["finite"], written["passed"], written["max_abs"]) == (False, False, 0.0)
 
 
+def test_a_candidate_that_says_it_is_not_finite_does_not_pass(validate) -> None:
+    code, written = validate(lambda values: values.update(finite=False))
+    assert (code, written["finite"], written["passed"], written["max_abs"]) == (1, False, False, 0)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_largest_tolerances_pass_all_that_is_finite_without_a_warning(validate) -> None:
+    assert validate(move(5, 0, 1e9), "--rtol", "1e308", "--atol", "1e308")[0] == 0
+
+
+def test_name_of_the_folder_and_type_of_the_numbers_may_differ(validate) -> None:
+    other = {"model": "copy@0123456789ab", "dtype": "bfloat16"}
+    assert validate(lambda values: values.update(other))[0] == 0
+
+
+def test_a_file_of_an_earlier_version_has_no_t0(validate) -> None:
+    assert validate(lambda values: values.pop("t0_ns"))[0] == 0
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("number", [float("inf"), -float("inf"), float("nan"), 1e308, -1e308])
 def test_a_wild_number_fails_without_a_warning(validate, number) -> None:
@@ -117,6 +141,24 @@ def test_a_run_cannot_vouch_for_itself(tmp_path: Path, capsys: pytest.CaptureFix
     )
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model": "model@ba9876543210"}, "of model model@0123456789ab, "),
+        ({"model": "model"}, "of model model@0123456789ab, "),
+        ({"seed": 4}, "is of seed 3, "),
+        ({"t0_ns": 1_700_000_000_000_000_001}, "is of t0_ns 1700000000000000000, "),
+    ],
+)
+def test_results_of_two_models_seeds_or_snapshots_say_nothing_of_a_device(
+    tmp_path: Path, capsys: pytest.CaptureFixture, changes: dict, message: str
+) -> None:
+    files = write(tmp_path / "a"), write(tmp_path / "b", run_id="b", device="npu:0", **changes)
+    line = refused(capsys, "--reference", files[0], "--candidate", files[1])
+    assert message in line
+    assert "give two runs of one model, seed and snapshot" in line
+
+
 def test_one_device_is_compared_with_itself_only_when_that_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
@@ -144,8 +186,12 @@ HOSTILE = {
     "run_id": [None, 5, 0.5, True, [], ["a"], {}, "", " "],
     "device": [
         *(None, 0, True, [], ["cpu"], {}, "", "CPU", "cpu:0", "tpu", "cuda", "npu:", "npu:-1"),
-        *("npu:0 ", "npu:0\n", "npu:\u0663", "cuda:x"),
+        *("npu:00", "cuda:01", "npu:0 ", "npu:0\n", "npu:\u0663", "cuda:x"),
     ],
+    "model": [None, 5, True, [], {}, "", " "],
+    "seed": [None, 0.5, 3.0, True, "3", [], {}, -1, 2**63],
+    "t0_ns": [0.5, 3.0, True, "3", [], {}, -1],
+    "finite": [None, 1, "true", [], {}],
     "waypoints": [
         *(None, 5, "far", True, {}, [], [[1, 2, 3]], ROWS[1:], [*ROWS, ROWS[0]], [0.0] * 64),
         *([[0.0, 0.0]] * 64, [[0.0] * 4] * 64, [*ROWS[1:], [0.0, 1.0]], [*ROWS[1:], None]),
