@@ -6,6 +6,8 @@ No torch here, so that a program can refuse a mistake before it loads anything.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -15,12 +17,18 @@ class Limits:
     least: float
     most: float
 
-    def __contains__(self, value: float) -> bool:
-        """Whether the number is allowed; NaN is not."""
-        return self.least <= value <= self.most
+    def __contains__(self, value: Any) -> bool:
+        """Whether it is a number that is allowed; NaN, True and texts are not."""
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        return is_number and bool(self.least <= value <= self.most)
 
     def __str__(self) -> str:
-        return f"{self.least:g} to {self.most:g}"
+        return f"{number_text(self.least)} to {number_text(self.most)}"
+
+
+def number_text(value: float) -> str:
+    """A number for a message: whole ones with all their digits."""
+    return str(value) if isinstance(value, int) else f"{value:g}"
 
 
 NUM_SAMPLES = Limits(1, 64)

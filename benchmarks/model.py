@@ -40,9 +40,9 @@ from alpamayo_ros.sensing.fake import fake_snapshot  # noqa: E402
 from alpamayo_ros.types import FRAME_OFFSETS_NS, STEP_NS, Plan, Snapshot  # noqa: E402
 
 STAGES = ("vision", "prefill", "reasoning", "expert", "total")
-# The public reference at this size on two cores, in s: one sample, 15 tokens; six took 70.
+# The public reference at this size on two cores of another machine, in s: one sample, 15 tokens.
 REFERENCE_S = {"vision": 4.9, "prefill": 2.2, "reasoning": 0.35, "expert": 0.75, "total": 8.5}
-REFERENCE_SIX_S = 70.0
+REFERENCE_SIX_S = 70.0  # six samples there
 TOKENS = 15  # of reasoning, with the end token
 SAMPLES = 6
 STEADY_LIMIT = 0.62  # of the naive tick
@@ -181,7 +181,7 @@ def spread(values: list[float]) -> tuple[float, float, float]:
 def report(case: Case, plans: list[Plan], floors: dict[str, float]) -> dict[str, float]:
     """Print a case's stages; median s of each."""
     print(f"\n{case.name}: {case.samples} sample(s), {case.new_images} new images of 16")
-    print("  stage       median     min     max   floor   reference, s")
+    print("  stage       median     min     max   floor   reference elsewhere, s")
     medians = {}
     for stage in STAGES:
         median, low, high = spread([plan.timing_ms[stage] / 1e3 for plan in plans])
@@ -234,7 +234,7 @@ def main() -> int:
         median, low, high = ratios[name]
         print(f"  {name:15} {median:9.3f} {low:7.3f} {high:7.3f} {limit:9.2f}")
     print(
-        f"times faster than the reference's figures: steady tick "
+        f"times faster than the reference's figures, which are of another machine: steady tick "
         f"{REFERENCE_S['total'] / medians['steady']['total']:.2f}, six samples "
         f"{REFERENCE_SIX_S / medians['six']['total']:.2f}"
     )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from alpamayo_ros import limits
-from alpamayo_ros.cli import evaluate, inference
+from alpamayo_ros.cli import benchmark, evaluate, inference
 from alpamayo_ros.limits import Limits
 from alpamayo_ros.model import ModelError
 from alpamayo_ros.model.samples import require_choices
@@ -15,6 +19,12 @@ from alpamayo_ros.ros.parameter_table import BY_NAME, TABLE
 DEFAULTS = {
     "num_samples": 1, "seed": 0, "temperature": 0.6, "top_p": 0.98, "max_new_tokens": 256,
 }  # fmt: skip
+ROOT = Path(__file__).parents[1]
+PROGRAMS: dict[str, tuple[Callable, list[str]]] = {
+    "alpamayo_ros.cli.inference": (inference.main, ["--model", "/no/such"]),
+    "alpamayo_ros.cli.benchmark": (benchmark.main, ["--model", "/no/such"]),
+    "alpamayo_ros.cli.evaluate": (evaluate.main, ["/no/such.mcap", "--output", "/dev/null"]),
+}
 PARAMETERS = {parameter.name.removeprefix("sampling."): parameter for parameter in TABLE}
 
 
@@ -41,7 +51,36 @@ def test_the_model_the_node_and_the_evaluation_allow_the_same(
             PARAMETERS[name].check(value)
         option = "--" + name.replace("_", "-")
         assert evaluated(name, value, capsys).startswith(f"error: {option}")
-        assert f"{name} must be" in inferred(name, value, capsys)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_every_program_refuses_a_number_before_it_looks_for_a_model(
+    name: str, program: str, capsys: pytest.CaptureFixture
+) -> None:
+    main, command = PROGRAMS[program]
+    option = "--" + name.replace("_", "-")
+    if option not in source(program):
+        assert name in ("temperature", "top_p")  # alpamayo_benchmark samples as the model does
+        return
+    for value in border(name)[1]:
+        assert main([*command, f"{option}={value!r}"]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith((f"error: {option} ", f"error: {name} must be "))
+
+
+def test_no_other_program_has_such_options() -> None:
+    lines = (ROOT / "resource" / "executables.txt").read_text().splitlines()
+    modules = [line.partition(" = ")[2].partition(":")[0] for line in lines if line]
+    assert {m for m in modules if '"--max-new-tokens"' in source(m)} == set(PROGRAMS)
+
+
+def source(module: str) -> str:
+    """The text of a program's module."""
+    spec = importlib.util.find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e39, 1e300, -100.1, 100.1])
@@ -74,13 +113,11 @@ def evaluated(name: str, value: float, capsys: pytest.CaptureFixture) -> str:
     return capsys.readouterr().err
 
 
-def inferred(name: str, value: float, capsys: pytest.CaptureFixture) -> str:
-    """What alpamayo_inference says to a value, before it looks for the model."""
-    option = f"--{name.replace('_', '-')}={value!r}"
-    assert inference.main(["--model", "/no/such", option]) == 2
-    return capsys.readouterr().err
+@pytest.mark.parametrize("value", [float("nan"), "0.5", None, True, [0.5], 1j])
+def test_what_is_no_number_is_within_no_limits(value: object) -> None:
+    assert value not in Limits(0, 1)
 
 
-def test_no_number_is_within_no_limits() -> None:
-    assert float("nan") not in Limits(0, 1)
+def test_limits_are_written_with_all_their_digits() -> None:
     assert str(Limits(0.01, 10.0)) == "0.01 to 10"
+    assert str(limits.SEED) == "0 to 9223372036854775807"

@@ -68,6 +68,9 @@ def _main(argv: Sequence[str] | None) -> int:
     check_output(options.output)
     if options.warmup < 0 or options.runs < 1:
         raise UsageError("--warmup must be >= 0 and --runs >= 1")
+    from alpamayo_ros.model.samples import require_choices
+
+    require_choices(options.num_samples, options.max_new_tokens, options.seed)
     snapshot = load_snapshot(options.snapshot, options.seed)
     model = load_named_model(options, options.num_samples, options.max_new_tokens)
     timings, plan = _timed_plans(model, snapshot, options)

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from alpamayo_ros import __version__
 from alpamayo_ros.devices.device import prepare_environment
-from alpamayo_ros.limits import Limits
+from alpamayo_ros.limits import Limits, number_text
 from alpamayo_ros.streams import occupy_closed_streams
 from alpamayo_ros.types import UserError
 
@@ -91,7 +91,7 @@ def require_range(option: str, value: float, limits: Limits) -> None:
         UsageError: it is outside, or no number.
     """
     if value not in limits:
-        raise UsageError(f"{option} {value:g}: allowed are {limits}")
+        raise UsageError(f"{option} {number_text(value)}: allowed are {limits}")
 
 
 def claim_folder(output: Path, marker: str, foreign: str) -> None:

@@ -14,6 +14,7 @@ import importlib.util
 import logging
 import os
 import re
+import reprlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -60,9 +61,10 @@ def resolve_device(name: str) -> str:
     text = str(name).strip().lower()
     if text == "auto":
         return _best_device()
-    match = re.fullmatch(r"(cpu|cuda|npu)(?::(\d+))?", text)
+    match = re.fullmatch(r"(cpu|cuda|npu)(?::([0-9]{1,4}))?", text)
     if match is None:
-        raise DeviceError(f"device {name!r} is not known; use auto, cpu, cuda:0 or npu:0")
+        shown = reprlib.repr(name)
+        raise DeviceError(f"device {shown} is not known; use auto, cpu, cuda:0 or npu:0")
     kind, index = match.group(1), int(match.group(2) or 0)
     if kind == "cpu":
         if index:
@@ -135,7 +137,7 @@ def resolve_dtype(dtype: Any) -> Any:
     known = {name: getattr(torch, name) for name in DTYPES}
     if dtype in known.values():
         return dtype
-    if dtype not in known:
+    if not isinstance(dtype, str) or dtype not in known:
         raise DeviceError(f"dtype {dtype!r} is not known; use {' or '.join(DTYPES)}")
     return known[dtype]
 

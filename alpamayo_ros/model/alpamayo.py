@@ -25,7 +25,7 @@ from alpamayo_ros.model.action_space import (
     speed_at_t0,
     wrapped,
 )
-from alpamayo_ros.model.checkpoint import known_revision, load_weights, model_identity
+from alpamayo_ros.model.checkpoint import load_checkpoint
 from alpamayo_ros.model.config_file import backbone_folder, load_config
 from alpamayo_ros.model.configuration import ModelConfig
 from alpamayo_ros.model.errors import ModelError, PlanCancelled
@@ -36,7 +36,7 @@ from alpamayo_ros.model.network import Network, empty_network
 from alpamayo_ros.model.prompt import CAMERA_LABELS, CameraLayout, PromptBuilder
 from alpamayo_ros.model.rollout import Reasoning, Rollout
 from alpamayo_ros.model.samples import checked_noise, checked_tokens, medoid, require_choices
-from alpamayo_ros.model.tokenizer import TextTokenizer, tokenizer_folder
+from alpamayo_ros.model.tokenizer import FILE_NAME, TextTokenizer, tokenizer_folder
 from alpamayo_ros.types import CAMERA_IDS, Plan, Snapshot
 
 
@@ -128,14 +128,10 @@ class AlpamayoR1:
         except DeviceError as error:
             raise ModelError(str(error)) from None
         config = load_config(folder, named)
-        text = TextTokenizer.load(
-            tokenizer_folder(folder, backbone_folder(folder, named), named), config
-        )
-        revision = known_revision(folder, config)
-        hashed = bool(config.content_hash) or not revision
+        words = tokenizer_folder(folder, backbone_folder(folder, named), named)
+        text = TextTokenizer.load(words, config)
         network = empty_network(config, operators_for(device))
-        digest = load_weights(network, folder, device, weight_type, hashed)
-        identity = model_identity(folder, config, revision, digest)
+        identity = load_checkpoint(network, config, folder, words / FILE_NAME, device, weight_type)
         return cls(network, config, text, identity, device, weight_type, tuning)
 
     @property
@@ -207,8 +203,9 @@ class AlpamayoR1:
         choices = self._choices(
             snapshot, num_samples, seed, greedy, temperature, top_p, max_new_tokens, noise, tokens
         )
+        navigation = "" if navigation_text is None else navigation_text
         with self._lock, torch.no_grad():
-            return self._plan(snapshot, choices, seed, navigation_text or "", _check(should_stop))
+            return self._plan(snapshot, choices, seed, navigation, _check(should_stop))
 
     def answer(
         self,
@@ -334,7 +331,8 @@ class AlpamayoR1:
         waypoints = self.config.action_space.waypoints
         chance = sampling.draw_chance(seed, snapshot.t0_ns, num_samples, max_new_tokens, waypoints)
         if tokens is not None:
-            tokens = checked_tokens(tokens, num_samples, self.config.vocab_size)
+            ends = self.rollout.end_token, self.rollout.end_of_text
+            tokens = checked_tokens(tokens, num_samples, self.config.vocab_size, *ends)
             choose = sampling.forced(tokens)
             max_new_tokens = tokens.shape[1]
         elif greedy:

@@ -7,11 +7,12 @@ of a tensor is read. Each tensor then goes straight to its device and type.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,26 +112,63 @@ def check_tensors(stored: dict[str, StoredTensor], network: nn.Module) -> None:
             )
 
 
+def load_checkpoint(
+    network: Network,
+    config: ModelConfig,
+    folder: Path,
+    tokenizer: Path,
+    device: str,
+    dtype: torch.dtype,
+) -> str:
+    """Load a folder's weights into an empty network; what the model is known by.
+
+    A revision that config.json pins is checked file by file; one that only the place of the
+    folder tells is taken on the cache's word.
+
+    Args:
+        tokenizer: the tokenizer.json that is used.
+
+    Raises:
+        ModelError: the folder is not what config.json pins, or its weights do not fit; one line.
+    """
+    revision = known_revision(folder, config)
+    hashed = bool(config.content_hash) or not revision
+    digest = load_weights(network, folder, device, dtype, hashed, named=bool(config.revision))
+    return model_identity(folder, config, revision, digest, settings_digest(config, tokenizer))
+
+
 def load_weights(
-    network: Network, folder: Path, device: str, dtype: torch.dtype, hashed: bool = False
+    network: Network,
+    folder: Path,
+    device: str,
+    dtype: torch.dtype,
+    hashed: bool = False,
+    named: bool = False,
 ) -> str:
     """Give every parameter and buffer of an empty network its value, on the device in the type.
 
+    A shard is hashed while it is loaded, so that it comes from the disk once, and the time is that
+    of the slower of both.
+
+    Args:
+        hashed: make the sha256 over the shards, one after the other.
+        named: each shard is a link to a file that is named by its sha256: check that it is.
+
     Returns:
-        With `hashed` the sha256 over the shards, one after the other; else empty. A shard is
-        hashed while it is loaded, so that it comes from the disk once, and the time is that of
-        the slower of both.
+        With `hashed` the sha256, else empty.
 
     Raises:
-        ModelError: the folder's weights cannot be read or do not fit; one line.
+        ModelError: the folder's weights cannot be read, do not fit, or belie their name; one line.
     """
     shards = shard_paths(folder)
     stored = read_headers(shards)
     check_tensors(stored, network)
-    digest = hashlib.sha256()
+    digest = hashlib.sha256()  # of all shards
     with ThreadPoolExecutor(1, thread_name_prefix="hash") as pool:
         for shard in shards:
-            hashing = pool.submit(_update, digest, shard) if hashed else None
+            own = hashlib.sha256()
+            digests = [d for d, wanted in ((digest, hashed), (own, named)) if wanted]
+            hashing = pool.submit(_update, digests, shard) if digests else None
             with _open(shard) as file:
                 for name in file.keys():  # noqa: SIM118 - not a mapping
                     # A copy: the file's pages must not be what the model computes with.
@@ -138,16 +176,29 @@ def load_weights(
                     assign(network, name, value)
             if hashing is not None:
                 hashing.result()
+            if named:
+                _require_name(shard, own.hexdigest())
     for name, buffer in network.named_buffers():
         assign(network, name, buffer.to(device, dtype))
     return digest.hexdigest() if hashed else ""
 
 
-def _update(digest: hashlib._Hash, path: Path) -> None:
-    """Feed a file to a digest; hashlib lets other threads run meanwhile."""
+def _update(digests: Sequence[hashlib._Hash], path: Path) -> None:
+    """Feed a file to digests; hashlib lets other threads run meanwhile."""
     with open(path, "rb") as file:
         while block := file.read(HASH_BLOCK_BYTES):
-            digest.update(block)
+            for digest in digests:
+                digest.update(block)
+
+
+def _require_name(shard: Path, sha256_hex: str) -> None:
+    """Refuse a shard of a Hugging Face cache that is not what it is named by."""
+    name = shard.resolve().name
+    if name != sha256_hex:
+        raise ModelError(
+            f"{shard} is not what the cache names it by: its sha256 is {sha256_hex}, its file is "
+            f"{name}: delete that and fetch it again"
+        )
 
 
 def assign(network: nn.Module, name: str, value: torch.Tensor) -> None:
@@ -179,8 +230,25 @@ def known_revision(folder: Path, config: ModelConfig) -> str:
     )
 
 
-def model_identity(folder: Path, config: ModelConfig, revision: str, digest: str) -> str:
-    """ "NAME@REVISION", with the first 12 digits of the weights' sha256 where no revision is known.
+def settings_digest(config: ModelConfig, tokenizer: Path) -> str:
+    """The sha256 over all beside the weights that a plan depends on: configuration and tokenizer.
+
+    Of the configuration what was understood, so that neither its spelling counts nor what it pins.
+
+    Args:
+        tokenizer: the tokenizer.json that is used.
+    """
+    values = asdict(replace(config, revision="", content_hash=""))
+    digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode())
+    _update([digest], tokenizer)
+    return digest.hexdigest()
+
+
+def model_identity(
+    folder: Path, config: ModelConfig, revision: str, digest: str, settings: str
+) -> str:
+    """ "NAME@WEIGHTS+SETTINGS": the revision, else 12 digits of the weights' sha256, and 12 of the
+    configuration's and the tokenizer's.
 
     Raises:
         ModelError: the configuration pins a hash and the digest is another one.
@@ -189,7 +257,7 @@ def model_identity(folder: Path, config: ModelConfig, revision: str, digest: str
         raise ModelError(
             f"{folder}: the weights' sha256 is {digest}, config.json pins {config.content_hash}"
         )
-    return f"{_name(folder)}@{revision or digest[:12]}"
+    return f"{_name(folder)}@{revision or digest[:12]}+{settings[:12]}"
 
 
 def _downloaded_revision(folder: Path) -> str:

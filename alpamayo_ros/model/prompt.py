@@ -168,6 +168,8 @@ class PromptBuilder:
 
 
 def _require_text(name: str, text: str) -> None:
+    if not isinstance(text, str):
+        raise ModelError(f"the {name} must be a text, got {text!r}")
     if len(text) > MAX_TEXT_CHARACTERS:
         raise ModelError(
             f"the {name} has {len(text)} characters, at most {MAX_TEXT_CHARACTERS} are allowed"

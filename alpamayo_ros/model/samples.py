@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral
+
 import numpy as np
 
 from alpamayo_ros.limits import MAX_NEW_TOKENS, NUM_SAMPLES, SEED
@@ -12,9 +14,13 @@ MAX_NOISE = 100.0  # ten times what chance ever gives; from far beyond, plans le
 
 
 def require_choices(
-    num_samples: int, max_new_tokens: int, seed: int, temperature: float, top_p: float
+    num_samples: int,
+    max_new_tokens: int,
+    seed: int,
+    temperature: float = 0.6,
+    top_p: float = 0.98,
 ) -> None:
-    """Refuse arguments of a decision that no model takes.
+    """Refuse arguments of a decision that no model takes; programs ask before they load one.
 
     Raises:
         ModelError: one is out of range; one line.
@@ -25,7 +31,9 @@ def require_choices(
         ("seed", seed, SEED),
     ):
         if value not in limits:
-            raise ModelError(f"{name} must be {limits}, got {value}")
+            raise ModelError(f"{name} must be {limits}, got {value!r}")
+        if not isinstance(value, Integral):
+            raise ModelError(f"{name} must be a whole number, {limits}, got {value!r}")
     require_sampling(temperature, top_p)
 
 
@@ -62,16 +70,22 @@ def checked_noise(noise: np.ndarray, num_samples: int, waypoints: int) -> np.nda
     if not largest <= MAX_NOISE:
         raise ModelError(
             f"noise must be finite float32 within {MAX_NOISE:g}, as standard normal numbers are, "
-            f"got {largest:.3g}"
+            f"got {largest:.9g}"
         )
     return np.ascontiguousarray(noise, np.float32)
 
 
-def checked_tokens(tokens: np.ndarray, num_samples: int, vocab_size: int) -> np.ndarray:
+def checked_tokens(
+    tokens: np.ndarray, num_samples: int, vocab_size: int, end_token: int, end_of_text: int
+) -> np.ndarray:
     """Given reasoning, int64 (S, n) padded with -1 at the end of a row.
 
+    Args:
+        end_token: ends a row.
+        end_of_text: ends it too, but for the end token, which may be written out behind it.
+
     Raises:
-        ModelError: it has another shape, or numbers that are no tokens.
+        ModelError: it has another shape, numbers that are no tokens, or tokens behind an end.
     """
     tokens = np.asarray(tokens)
     fits = tokens.ndim == 2 and tokens.shape[0] == num_samples
@@ -88,4 +102,10 @@ def checked_tokens(tokens: np.ndarray, num_samples: int, vocab_size: int) -> np.
         )
     if padded[:, 0].any() or (padded[:, :-1] & ~padded[:, 1:]).any():
         raise ModelError(f"tokens: each row needs a token and only its end may be {NO_MORE}")
+    for end, followers in ((end_token, (NO_MORE,)), (end_of_text, (end_token, NO_MORE))):
+        ended = np.cumsum(tokens == end, axis=1) > 0
+        if (ended[:, :-1] & ~np.isin(tokens[:, 1:], followers)).any():
+            raise ModelError(
+                f"tokens: a row goes on behind the token {end}, which ends it: pad with {NO_MORE}"
+            )
     return tokens.astype(np.int64)

@@ -71,11 +71,11 @@ def require_sampling(temperature: float, top_p: float) -> None:
     """
     if temperature not in TEMPERATURE:
         raise ModelError(
-            f"temperature must be {TEMPERATURE}, got {temperature}; greedy takes the most probable "
-            "token"
+            f"temperature must be {TEMPERATURE}, got {temperature!r}; greedy takes the most "
+            "probable token"
         )
     if top_p not in TOP_P:
-        raise ModelError(f"top_p must be {TOP_P}, got {top_p}")
+        raise ModelError(f"top_p must be {TOP_P}, got {top_p!r}")
 
 
 def nucleus(uniforms: np.ndarray, temperature: float, top_p: float) -> Choose:

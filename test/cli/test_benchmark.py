@@ -63,7 +63,7 @@ def test_no_runs_are_refused(capsys: pytest.CaptureFixture) -> None:
         (["--device", "foo"], "device 'foo' is not known; use auto, cpu, cuda:0 or npu:0"),
         (["--model", "/nowhere"], "model folder /nowhere: there is no such folder"),
         (["--snapshot", "/nowhere.npz"], "snapshot /nowhere.npz: there is no such file"),
-        (["--seed", "-1"], "--seed must be >= 0, got -1"),
+        (["--seed", "-1"], "seed must be 0 to 9223372036854775807, got -1"),
         (["--num-samples", "0"], "num_samples must be 1 to 64, got 0"),
         (["--max-new-tokens", "0"], "max_new_tokens must be 1 to 1024, got 0"),
         (["--output", "/nowhere/x.json"], "cannot be written: there is no such folder"),

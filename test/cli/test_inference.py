@@ -34,7 +34,7 @@ from test.model.golden import (
 ROOT = Path(__file__).parents[2]
 KEYS = [
     *("waypoints", "samples", "chosen", "spread", "reasoning", "token_ids", "truncated"),
-    *("finite", "seed", "device", "dtype", "model", "run_id", "timing_ms"),
+    *("finite", "seed", "t0_ns", "device", "dtype", "model", "run_id", "timing_ms"),
 ]
 
 
@@ -147,7 +147,7 @@ def test_inference_py_at_the_root_is_the_same_program() -> None:
     [
         (["--nonsense"], "unrecognized arguments: --nonsense"),
         (["--seed", "x"], "argument --seed: invalid int value: 'x'"),
-        (["--seed", "-1"], "seed must be 0 to 9.22337e+18, got -1"),
+        (["--seed", "-1"], "seed must be 0 to 9223372036854775807, got -1"),
         (["--dtype", "float16"], "argument --dtype: invalid choice: 'float16'"),
         (["--device", "tpu"], "device 'tpu' is not known; use auto, cpu, cuda:0 or npu:0"),
         (["--model", "/no/such"], "model folder /no/such: there is no such folder"),
@@ -166,6 +166,7 @@ def test_inference_py_at_the_root_is_the_same_program() -> None:
         ),
         (["--navigation", "x" * 2001], "the navigation text has 2001 characters, at most 2000"),
         (["--tokenizer", "/no/such"], "the demo model has a tokenizer of its own: leave out"),
+        (["--device", "npu:" + "7" * 5000], "device 'npu:77777777...7777777777777' is not known;"),
         (["--device", "cpu:7"], "device cpu:7: there is only one CPU; use cpu"),
         (["--model", ""], '--model is empty: give the folder of a checkpoint, or "demo"'),
         (["--model", "two\nlines"], "model folder two lines: there is no such folder"),

@@ -58,7 +58,7 @@ def test_two_loads_plan_alike(model: AlpamayoR1) -> None:
 
 
 def test_its_weights_are_named_by_their_content(model: AlpamayoR1) -> None:
-    assert re.fullmatch(r"demo-small_model@[0-9a-f]+", model.model_id)
+    assert re.fullmatch(r"demo-small_model@[0-9a-f]{12}\+[0-9a-f]{12}", model.model_id)
 
 
 def test_its_folder_is_small_and_its_weights_are_bfloat16() -> None:

@@ -56,6 +56,17 @@ def test_an_unknown_name_is_refused(name) -> None:
         resolve_device(name)
 
 
+def test_a_number_that_no_device_has_is_refused_in_a_short_line() -> None:
+    with pytest.raises(DeviceError, match=r"device 'npu:.*' is not known; use auto") as caught:
+        resolve_device("npu:" + "7" * 5000)
+    assert len(str(caught.value)) < 100
+
+
+def test_leading_zeros_are_the_same_device(machine) -> None:
+    machine(2, 0)
+    assert resolve_device("npu:01") == "npu:1"
+
+
 def test_an_index_beyond_the_last_is_refused(machine) -> None:
     machine(0, 2)
     with pytest.raises(DeviceError, match="device cuda:2: there are only 2; use cuda:0 to cuda:1"):
@@ -94,7 +105,7 @@ def test_an_npu_that_is_not_there_is_refused_with_the_reason(
 def test_types_are_known_by_name_and_by_themselves() -> None:
     assert resolve_dtype("bfloat16") is torch.bfloat16
     assert resolve_dtype(torch.float32) is torch.float32
-    for wrong in ("float16", "bf16", torch.float64):
+    for wrong in ("float16", "bf16", torch.float64, [], {}, None, 32):
         with pytest.raises(DeviceError, match="use float32 or bfloat16"):
             resolve_dtype(wrong)
 

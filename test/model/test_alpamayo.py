@@ -87,9 +87,23 @@ def test_forced_reasoning_without_an_end_is_closed_and_flagged(model: AlpamayoR1
 def test_the_chat_end_token_ends_the_text_and_is_flagged(model: AlpamayoR1) -> None:
     end = model.config.special_ids["traj_future_start"]
     im_end = model.tokenizer.special("<|im_end|>")
-    plan = model.plan(SNAPSHOT, 2, tokens=np.array([[300, im_end, 301], [302, 303, end]]))
+    plan = model.plan(SNAPSHOT, 2, tokens=np.array([[300, im_end, -1], [302, 303, end]]))
     assert plan.token_ids == ((300, im_end, end), (302, 303, end))
     assert plan.truncated[0]
+
+
+@pytest.mark.parametrize("more", [301, 302])
+def test_given_tokens_behind_an_end_are_refused_by_name(model: AlpamayoR1, more: int) -> None:
+    end = model.config.special_ids["traj_future_start"]
+    im_end = model.tokenizer.special("<|im_end|>")
+    for ending in (end, im_end):
+        message = f"tokens: a row goes on behind the token {ending}, which ends it: pad with -1"
+        with pytest.raises(ModelError, match=message):
+            model.plan(SNAPSHOT, 2, tokens=np.array([[300, ending, more], [302, 303, end]]))
+    with pytest.raises(ModelError, match=f"behind the token {end}"):
+        model.plan(SNAPSHOT, tokens=np.array([[300, end, end]]))
+    written_out = model.plan(SNAPSHOT, tokens=np.array([[300, im_end, end]]))
+    assert written_out.token_ids == ((300, im_end, end),)
 
 
 def test_the_text_ends_at_the_end_of_the_chain_of_causation(model: AlpamayoR1) -> None:
@@ -157,7 +171,17 @@ def test_being_asked_without_stopping_changes_nothing(model: AlpamayoR1) -> None
     [
         ({"num_samples": 0}, "num_samples must be 1 to 64, got 0"),
         ({"max_new_tokens": 0}, "max_new_tokens must be 1 to 1024, got 0"),
-        ({"seed": -1}, "seed must be 0 to 9.22337e+18, got -1"),
+        ({"seed": -1}, "seed must be 0 to 9223372036854775807, got -1"),
+        ({"num_samples": 2.5}, "num_samples must be a whole number, 1 to 64, got 2.5"),
+        ({"num_samples": True}, "num_samples must be 1 to 64, got True"),
+        ({"num_samples": "2"}, "num_samples must be 1 to 64, got '2'"),
+        ({"max_new_tokens": 1.5}, "max_new_tokens must be a whole number, 1 to 1024, got 1.5"),
+        ({"seed": 1.5}, "seed must be a whole number, 0 to 9223372036854775807, got 1.5"),
+        ({"temperature": "0.6"}, "temperature must be 0.01 to 10, got '0.6'"),
+        ({"top_p": None}, "top_p must be 0.01 to 1, got None"),
+        ({"navigation_text": 5}, "the navigation text must be a text, got 5"),
+        ({"navigation_text": 0}, "the navigation text must be a text, got 0"),
+        ({"noise": np.full((1, 64, 2), 100.1)}, "as standard normal numbers are, got 100.1"),
         ({"temperature": 0.0}, "temperature must be 0.01 to 10, got 0.0"),
         ({"top_p": 2.0}, "top_p must be 0.01 to 1, got 2.0"),
         ({"noise": np.zeros((2, 64, 2), np.float32)}, "noise must be finite float32 (1, 64, 2)"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -193,7 +195,7 @@ def test_an_unknown_device_or_type_is_refused(whole: Path) -> None:
 
 def test_the_identity_is_the_content_where_no_revision_is_known(whole: Path) -> None:
     digest = hashlib.sha256((whole / "model.safetensors").read_bytes()).hexdigest()
-    assert load(whole).model_id == f"whole@{digest[:12]}"
+    assert weights_of(load(whole)) == f"whole@{digest[:12]}"
 
 
 def test_the_content_of_shards_is_that_of_the_files_in_order_of_name(
@@ -201,7 +203,60 @@ def test_the_content_of_shards_is_that_of_the_files_in_order_of_name(
 ) -> None:
     save(folder, tensors(whole), shards=3)
     digest = hashlib.sha256(b"".join(p.read_bytes() for p in sorted(folder.glob("*.safetensors"))))
-    assert load(folder).model_id == f"{folder.name}@{digest.hexdigest()[:12]}"
+    assert weights_of(load(folder)) == f"{folder.name}@{digest.hexdigest()[:12]}"
+
+
+def weights_of(model: AlpamayoR1) -> str:
+    """The part of the identity that stands for the weights, with the name."""
+    return model.model_id.partition("+")[0]
+
+
+def settings_of(model: AlpamayoR1) -> str:
+    """The part that stands for configuration and tokenizer."""
+    return model.model_id.partition("+")[2]
+
+
+def change_config(folder: Path, change: Callable[[dict], object]) -> None:
+    values = json.loads((folder / "config.json").read_text())
+    change(values)
+    (folder / "config.json").write_text(json.dumps(values))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda values: values["diffusion_cfg"].update(num_inference_steps=1),
+        lambda values: values["action_space_cfg"].update(accel_bounds=[-9.0, 9.0]),
+        lambda values: values.update(max_pixels=values["max_pixels"] + 1),
+    ],
+)
+def test_another_configuration_is_another_model(
+    whole: Path, tmp_path: Path, change: Callable
+) -> None:
+    snapshot = snapshot_of(whole, tmp_path, REVISION)
+    before = load(snapshot)
+    change_config(snapshot, change)
+    after = load(snapshot)
+    assert weights_of(after) == weights_of(before) == f"Alpamayo-R1-10B@{REVISION}"
+    assert settings_of(after) != settings_of(before)
+    assert re.fullmatch("[0-9a-f]{12}", settings_of(after))
+
+
+def test_another_tokenizer_is_another_model(whole: Path, tmp_path: Path) -> None:
+    text = (SMALL / "tokenizer.json").read_text()
+    (tmp_path / "tokenizer.json").write_text(text.replace("<|endoftext|>", "<|end|>"))
+    other = AlpamayoR1.from_pretrained(whole, tmp_path)
+    assert weights_of(other) == weights_of(load(whole))
+    assert settings_of(other) != settings_of(load(whole))
+
+
+def test_spelling_and_pins_of_a_configuration_do_not_count(whole: Path, folder: Path) -> None:
+    save(folder, tensors(whole))
+    digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    before = settings_of(load(folder))
+    change_config(folder, lambda values: values.update(transformers_version="5.0"))
+    pin(folder, weights_sha256=digest)
+    assert settings_of(load(folder)) == before
 
 
 def snapshot_of(folder: Path, cache: Path, revision: str) -> Path:
@@ -227,16 +282,39 @@ def test_the_identity_is_the_revision_of_a_downloaded_snapshot(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashed: list[Path] = []
-    monkeypatch.setattr(checkpoint, "_update", lambda digest, path: hashed.append(path))
+    update = checkpoint._update
+
+    def watched(digests: Sequence, path: Path) -> None:
+        hashed.append(path)
+        update(digests, path)
+
+    monkeypatch.setattr(checkpoint, "_update", watched)
     snapshot = snapshot_of(whole, tmp_path, REVISION)
     expected = f"Alpamayo-R1-10B@{REVISION}"
-    assert load(snapshot).model_id == expected
+    assert weights_of(load(snapshot)) == expected
     alias = tmp_path / "model_local"
     alias.symlink_to(snapshot)
-    assert load(alias).model_id == expected
+    assert weights_of(load(alias)) == expected
+    # Its files are named by their hash, and nobody has asked for that to be checked.
+    assert set(hashed) == {SMALL / "tokenizer.json"}
     pin(snapshot, _commit_hash=REVISION)
-    assert load(snapshot).model_id == expected
-    assert hashed == []  # its files are named by their hash
+    assert weights_of(load(snapshot)) == expected
+    assert set(hashed) == {SMALL / "tokenizer.json", snapshot / "model.safetensors"}
+
+
+def test_a_file_of_the_cache_that_belies_its_name_is_no_pinned_revision(
+    whole: Path, tmp_path: Path
+) -> None:
+    snapshot = snapshot_of(whole, tmp_path, REVISION)
+    pin(snapshot, _commit_hash=REVISION)
+    blob = (snapshot / "model.safetensors").resolve()
+    values = tensors(whole)
+    save_file(values | {HEAD: torch.zeros_like(values[HEAD])}, blob)
+    digest = hashlib.sha256(blob.read_bytes()).hexdigest()
+    assert_refused(
+        snapshot,
+        f"is not what the cache names it by: its sha256 is {digest}, its file is {blob.name}",
+    )
 
 
 @pytest.mark.parametrize(
@@ -255,10 +333,10 @@ def test_other_weights_are_another_model_whatever_the_folder_is_called(
 ) -> None:
     folder = tmp_path / place
     shutil.copytree(whole, folder)
-    before = load(folder).model_id
+    before = weights_of(load(folder))
     assert REVISION not in before.rpartition("@")[2]
     lose_head(folder)
-    after = load(folder).model_id
+    after = weights_of(load(folder))
     digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
     assert after.endswith(f"@{digest[:12]}")
     assert after != before
@@ -274,7 +352,7 @@ def test_weights_put_into_a_snapshot_by_hand_are_not_its_revision(
     shard.unlink()
     shard.symlink_to(elsewhere)
     digest = hashlib.sha256(elsewhere.read_bytes()).hexdigest()
-    assert load(snapshot).model_id == f"Alpamayo-R1-10B@{digest[:12]}"
+    assert weights_of(load(snapshot)) == f"Alpamayo-R1-10B@{digest[:12]}"
 
 
 def test_a_revision_that_cannot_be_compared_is_refused_before_anything_is_read(
