@@ -103,8 +103,9 @@ class Snapshot:
             raise InvalidSnapshotError(
                 f"camera_ids names {cameras} cameras, there are frames of {len(self.frames)}"
             )
-        if list(self.camera_ids) != sorted(set(self.camera_ids)):
-            raise InvalidSnapshotError(f"camera_ids must rise, got {tuple(self.camera_ids)}")
+        ids = tuple(self.camera_ids)
+        if list(ids) != sorted(set(ids)) or ids[0] < 0:
+            raise InvalidSnapshotError(f"camera_ids must rise and be >= 0, got {ids}")
         for camera_id, frames in zip(self.camera_ids, self.frames):
             require(
                 f"frames of camera {camera_id}",
@@ -112,7 +113,11 @@ class Snapshot:
                 np.uint8,
                 (FRAMES_PER_CAMERA, None, None, 3),
             )
+            if frames.size == 0:
+                raise InvalidSnapshotError(f"frames of camera {camera_id} have no pixels")
         require("frame_stamps_ns", self.frame_stamps_ns, np.int64, (cameras, FRAMES_PER_CAMERA))
+        if not isinstance(self.t0_ns, (int, np.integer)) or self.t0_ns < 0:
+            raise InvalidSnapshotError(f"t0_ns must be an int >= 0 (ns), got {self.t0_ns!r}")
         require("ego_history_xyz", self.ego_history_xyz, np.float64, (HISTORY_POSES, 3))
         require("ego_history_rot", self.ego_history_rot, np.float64, (HISTORY_POSES, 3, 3))
         self._check_history()
@@ -122,6 +127,20 @@ class Snapshot:
                 require(name, value, np.float64, shape)
                 _require_finite(name, value)
         self._check_quaternion()
+
+    def _check_stamps(self) -> None:
+        """No stamps fall, and t0 is front_wide's newest; of a clip it may lie a step later."""
+        for camera_id, stamps_ns in zip(self.camera_ids, self.frame_stamps_ns.tolist()):
+            if stamps_ns != sorted(stamps_ns):
+                raise InvalidSnapshotError(
+                    f"frame_stamps_ns of camera {camera_id} must not fall, got {stamps_ns}"
+                )
+            is_reference = camera_id == CAMERA_IDS[REFERENCE_ROLE]
+            if is_reference and not 0 <= self.t0_ns - stamps_ns[-1] <= STEP_NS:
+                raise InvalidSnapshotError(
+                    f"t0_ns must be {REFERENCE_ROLE}'s newest of frame_stamps_ns, {stamps_ns[-1]}, "
+                    f"or at most {STEP_S} s later, got {self.t0_ns}"
+                )
 
     def _check_quaternion(self) -> None:
         """The orientation at t0, where there is one, is a unit quaternion."""
@@ -242,7 +261,7 @@ class Snapshot:
         def text(name: str) -> str:
             return _text(arrays, name) if name in arrays else ""
 
-        return cls(
+        snapshot = cls(
             frames=frames,
             camera_ids=camera_ids,
             frame_stamps_ns=_integers(arrays, "frame_stamps_ns", (None, None)),
@@ -255,6 +274,8 @@ class Snapshot:
             child_frame_id=text("child_frame_id"),
             navigation_text=text("navigation_text"),
         )
+        snapshot._check_stamps()
+        return snapshot
 
 
 def _require_finite(name: str, values: np.ndarray) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from alpamayo_ros.sensing.fake import fake_snapshot
-from alpamayo_ros.types import InvalidSnapshotError, Snapshot
+from alpamayo_ros.types import STEP_NS, InvalidSnapshotError, Snapshot
 
 SNAPSHOT = fake_snapshot(3, 64, 96)
 
@@ -62,6 +62,7 @@ def moved(array: np.ndarray, where, value) -> np.ndarray:
 
 
 XYZ, ROT = SNAPSHOT.ego_history_xyz, SNAPSHOT.ego_history_rot
+STAMPS_NS, T0_NS = SNAPSHOT.frame_stamps_ns, SNAPSHOT.t0_ns
 
 
 @pytest.mark.parametrize(
@@ -79,6 +80,11 @@ XYZ, ROT = SNAPSHOT.ego_history_xyz, SNAPSHOT.ego_history_rot
         ({"camera_ids": (1, 0, 2, 6)}, "camera_ids must rise"),
         ({"frames": (np.zeros((4, 8, 8, 4), np.uint8),) * 4}, "frames of camera 0 must be uint8"),
         ({"frame_stamps_ns": np.zeros((4, 4))}, "frame_stamps_ns must be int64"),
+        ({"camera_ids": (-1, 1, 2, 6)}, "camera_ids must rise and be >= 0, got (-1,"),
+        ({"frames": (np.zeros((4, 0, 8, 3), np.uint8),) * 4}, "frames of camera 0 have no pixels"),
+        ({"frames": (np.zeros((4, 8, 0, 3), np.uint8),) * 4}, "frames of camera 0 have no pixels"),
+        ({"t0_ns": float(T0_NS)}, "t0_ns must be an int >= 0 (ns), got 1.7e+18"),
+        ({"t0_ns": -1, "frame_stamps_ns": STAMPS_NS - T0_NS - 1}, "(ns), got -1"),
         ({"ego_history_xyz": np.full((16, 3), 1e308)}, "reaches 1e+308 m from the ego, at most"),
         (
             {"ego_history_rot": moved(ROT, (0, 0), 1e308)},
@@ -170,6 +176,50 @@ def test_an_entry_of_a_file_that_is_none_is_refused_by_its_name(tmp_path, name):
         described = f"{value.dtype} {value.shape} {value.ravel()[:4]}"
         assert re.search(rf"\b{name}\b", message), f"{described}: {message}"
         assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("camera_ids", np.array([-1, 1, 2, 6]), "camera_ids must rise and be >= 0"),
+        ("frames", np.zeros((4, 4, 0, 96, 3), np.uint8), "have no pixels"),
+        ("t0_ns", np.int64(-1), "t0_ns must be an int >= 0"),
+        ("t0_ns", np.int64(0), "t0_ns must be front_wide's newest of frame_stamps_ns"),
+        ("t0_ns", np.int64(T0_NS - 1), f"newest of frame_stamps_ns, {T0_NS}, or at most 0.1 s"),
+        ("t0_ns", np.int64(T0_NS + STEP_NS + 1), f"0.1 s later, got {T0_NS + STEP_NS + 1}"),
+        ("frame_stamps_ns", STAMPS_NS[:, ::-1], "frame_stamps_ns of camera 0 must not fall"),
+        (
+            "frame_stamps_ns",
+            moved(STAMPS_NS, (3, 1), STAMPS_NS[3, 0] - 1),
+            r"frame_stamps_ns of camera 6 must not fall, got \[16999",
+        ),
+    ],
+)
+def test_a_file_of_another_time_or_camera_is_refused_by_name(tmp_path, name, value, words):
+    path = tmp_path / "s.npz"
+    SNAPSHOT.save(path)
+    np.savez(path, **(files(path) | {name: value}))
+    with pytest.raises(InvalidSnapshotError, match=words):
+        Snapshot.load(path)
+
+
+def test_a_clip_may_repeat_a_frame_and_end_a_step_before_t0(tmp_path):
+    repeated = moved(STAMPS_NS, (1, 1), STAMPS_NS[1, 0])
+    clip = replace(SNAPSHOT, t0_ns=T0_NS + STEP_NS, frame_stamps_ns=repeated)
+    clip.save(tmp_path / "s.npz")
+    assert equal(Snapshot.load(tmp_path / "s.npz"), clip)
+
+
+def test_cameras_without_front_wide_have_no_stamp_that_t0_must_be(tmp_path):
+    three = replace(
+        SNAPSHOT,
+        frames=SNAPSHOT.frames[:3],
+        camera_ids=(0, 2, 6),
+        frame_stamps_ns=STAMPS_NS[:3],
+        t0_ns=T0_NS + 5 * STEP_NS,
+    )
+    three.save(tmp_path / "s.npz")
+    assert Snapshot.load(tmp_path / "s.npz").t0_ns == T0_NS + 5 * STEP_NS
 
 
 @pytest.mark.parametrize("length", [1 - 9e-4, 1 + 9e-4])
