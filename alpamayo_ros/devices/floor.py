@@ -13,10 +13,18 @@ from torch import Tensor
 from alpamayo_ros.devices.device import synchronize
 from alpamayo_ros.devices.operators import operators_for
 
+Call = Callable[[], Tensor]
+
 SIDE = 2048  # of the square product: it fills a CPU's vector units, and its operands a CPU's cache
+MOST_SIDE = 16384
 READ_VALUES = 1 << 26  # 268 MB of float32, more than a CPU's caches hold
+MOST_READ_VALUES = 1 << 30
 READ_COLUMNS = 512
 REPEATS = 7
+# An accelerator starts a call in some 10 us and is waited for in as many: a call that is shorter
+# than the first says more of these than of the device, and so do calls that are waited for singly.
+LONG_CALL_S = 2.5e-4
+BATCH_S = 0.01
 
 
 @dataclass(frozen=True)
@@ -38,25 +46,52 @@ class Rates:
 
 
 def measured_rates(device: str, dtype: torch.dtype) -> Rates:
-    """Rates of a resolved device in a type: a square product, and a matrix read for one row."""
+    """Rates of a resolved device in a type: a square product, and a matrix read for one row.
+
+    Both grow until a call is long enough; on a CPU the first sizes are.
+    """
     linear = operators_for(device).linear
     options: dict[str, Any] = {"device": device, "dtype": dtype}
-    square = torch.full((SIDE, SIDE), 0.5, **options)
-    tall = torch.full((READ_VALUES // READ_COLUMNS, READ_COLUMNS), 0.5, **options)
-    row = torch.full((1, READ_COLUMNS), 0.5, **options)
+
+    def product(side: int) -> Call:
+        square = torch.full((side, side), 0.5, **options)
+        return lambda: linear(square, square, None)
+
+    def reading(values: int) -> Call:
+        tall = torch.full((values // READ_COLUMNS, READ_COLUMNS), 0.5, **options)
+        row = torch.full((1, READ_COLUMNS), 0.5, **options)
+        return lambda: linear(row, tall, None)
+
     with torch.no_grad():
-        product_s = _best_s(lambda: linear(square, square, None), device)
-        read_s = _best_s(lambda: linear(row, tall, None), device)
-    return Rates(2 * SIDE**3 / product_s, tall.numel() * dtype.itemsize / read_s)
+        side, product_s = _grown(product, SIDE, MOST_SIDE, device)
+        values, read_s = _grown(reading, READ_VALUES, MOST_READ_VALUES, device)
+    return Rates(2 * side**3 / product_s, values * dtype.itemsize / read_s)
 
 
-def _best_s(work: Callable[[], Tensor], device: str) -> float:
+def _grown(make: Callable[[int], Call], size: int, most: int, device: str) -> tuple[int, float]:
+    """The first of doubling sizes whose work is long enough, or the largest; its duration in s."""
+    while True:
+        duration_s = best_s(make(size), device)
+        if duration_s >= LONG_CALL_S or 2 * size > most:
+            return size, duration_s
+        size *= 2
+
+
+def best_s(work: Call, device: str) -> float:
+    """The least duration of a call in s: of one that is waited for, or of many in a row."""
     work()
-    durations = []
-    for _ in range(REPEATS):
-        synchronize(device)
-        start_s = time.perf_counter()
+    alone_s = min(_call_s(work, 1, device) for _ in range(REPEATS))
+    calls = int(BATCH_S / alone_s)
+    if calls < 2:
+        return alone_s
+    return min(alone_s, *(_call_s(work, calls, device) for _ in range(REPEATS)))
+
+
+def _call_s(work: Call, calls: int, device: str) -> float:
+    """Duration of a call in s, where the device is waited for before and after so many."""
+    synchronize(device)
+    start_s = time.perf_counter()
+    for _ in range(calls):
         work()
-        synchronize(device)
-        durations.append(time.perf_counter() - start_s)
-    return min(durations)
+    synchronize(device)
+    return (time.perf_counter() - start_s) / calls
