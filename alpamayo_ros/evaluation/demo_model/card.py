@@ -62,6 +62,7 @@ def card(folder: Path, scores: Scores, greedy: bool) -> str:
         held_out=HELD_OUT_SEEDS.stop,
         first_seed=SCORED_SEEDS[0],
         last_seed=SCORED_SEEDS[-1],
+        turn_seeds=TURN_SEEDS,
         plan=Numbers(**json.loads((folder / PLAN_NAME).read_text())),
         count=len(scores.seeing),
         sampling="most probable words" if greedy else "words sampled at temperature 0.6",
