@@ -1,4 +1,4 @@
-"""The small model's card says what was scored, and the shipped one is of the shipped weights."""
+"""The small model's card says what was scored; the shipped one has today's headings and seeds."""
 
 from __future__ import annotations
 
