@@ -341,8 +341,16 @@ def main() -> None:
         parser.add_argument(option, type=int, default=default, help=f"default {default}")
     values = vars(parser.parse_args())
     folder: Path = values.pop("folder")
+    for name, value in values.items():
+        least = {"seed": 0, "batch": values["workers"]}.get(name, 1)
+        if value < least:
+            option = name.replace("_", "-")
+            parser.error(f"--{option} {value}: allowed are whole numbers from {least} on")
     plan = Numbers(**values)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"{folder}: {error.strerror}; name a folder that can be written")
     config = load_config(SMALL)
     # Made here, so that the workers find them.
     print(f"{len(training_examples(folder, plan, config))} examples to learn from")

@@ -101,6 +101,10 @@ def main() -> None:
     parser.add_argument("--greedy", action="store_true", help="take the most probable words")
     parser.add_argument("--workers", type=int, default=2, help="default %(default)s")
     chosen = parser.parse_args()
+    if chosen.workers < 1:
+        parser.error(f"--workers {chosen.workers}: allowed are whole numbers from 1 on")
+    if not (chosen.model / PLAN_NAME).is_file():
+        parser.error(f"{chosen.model} has no {PLAN_NAME}: name a folder that the training wrote")
     scores = score(chosen.model, chosen.greedy, chosen.workers)
     page = card(chosen.model, scores, chosen.greedy)
     (chosen.model / "README.md").write_text(page, encoding="utf-8")
