@@ -50,7 +50,7 @@ def test_the_summary_counts_as_many_plans_as_the_node_had_time_for(output):
     period_s = max(0.1, summary["decision_time_median_ms"] / 1e3)
     assert summary["expected_plans"] == pytest.approx(0.9 * (DURATION_S - 1.6) / period_s)
     assert summary["plans"] >= summary["expected_plans"] - 1  # a short drive rounds coarsely
-    assert summary["plans"] == summary["accepted"] + max(summary["plans"] - summary["accepted"], 0)
+    assert 0.8 * summary["plans"] <= summary["accepted"] <= summary["plans"]
     assert summary["model_id"].startswith("demo")
     known = {"missing_frames", "unsynchronised", "odometry_gap", "busy"}
     assert set(summary["refused"]) <= known
