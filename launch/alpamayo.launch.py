@@ -3,23 +3,19 @@
 import os
 from pathlib import Path
 
-from ament_index_python.packages import (
-    PackageNotFoundError,
-    get_package_prefix,
-    get_package_share_directory,
-)
+from ament_index_python.packages import get_package_share_directory
 from launch.actions import DeclareLaunchArgument, OpaqueFunction, SetEnvironmentVariable
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode, Node
 from launch_ros.parameter_descriptions import ParameterValue
 
-from alpamayo_ros.ros.launch_arguments import LaunchArgumentError, boolean, existing
+from alpamayo_ros.ros.launch_arguments import LaunchArgumentError, boolean, existing, installed
 from alpamayo_ros.ros.node_process import profile_variables
+from alpamayo_ros.types import CAMERA_ROLES
 from launch import LaunchDescription
 
 SHARE = Path(get_package_share_directory("alpamayo_ros"))
 PROFILE_VARIABLE = profile_variables(os.environ)[0]
-ROLES = ("cross_left", "front_wide", "cross_right", "front_tele")
 END_S = (
     "30"  # launch's own 5 s cut off a stage of the model on a busy CPU, where nothing interrupts it
 )
@@ -51,16 +47,16 @@ ARGUMENTS = {
             f"/sensing/camera/{role}/image",
             f"image topic of {role}; with transport compressed, /compressed is appended",
         )
-        for role in ROLES
+        for role in CAMERA_ROLES
     },
     **{
         f"{role}_transport": ("", f"raw or compressed, of {role}; empty: as params_file says")
-        for role in ROLES
+        for role in CAMERA_ROLES
     },
 }
 CHOICES = {
     "log_level": ["debug", "info", "warn", "error", "fatal"],
-    **{f"{role}_transport": ["", "raw", "compressed"] for role in ROLES},
+    **{f"{role}_transport": ["", "raw", "compressed"] for role in CAMERA_ROLES},
 }
 # Launch argument to the parameter that it sets when it is not empty.
 PARAMETERS = {
@@ -69,7 +65,7 @@ PARAMETERS = {
     "device": "device",
     "use_sim_time": "use_sim_time",
     "autostart": "autostart",
-    **{f"{role}_transport": f"cameras.{role}.transport" for role in ROLES},
+    **{f"{role}_transport": f"cameras.{role}.transport" for role in CAMERA_ROLES},
 }
 BOOLEANS = ("use_sim_time", "autostart")
 
@@ -103,7 +99,7 @@ def _node(given: dict[str, str]) -> LifecycleNode:
         ("~/input/odometry", given["odometry_topic"]),
         ("~/input/navigation", given["navigation_topic"]),
     ]
-    for role in ROLES:
+    for role in CAMERA_ROLES:
         remappings += [
             (f"~/input/{role}/image", given[f"{role}_topic"]),
             (f"~/input/{role}/image/compressed", given[f"{role}_topic"] + "/compressed"),
@@ -125,15 +121,13 @@ def _node(given: dict[str, str]) -> LifecycleNode:
 
 def _rviz(given: dict[str, str]) -> Node:
     """RViz, whose layout has the default names, with the names that were given in their place."""
-    try:
-        get_package_prefix("rviz2")
-    except PackageNotFoundError:
+    if not installed("rviz2"):
         raise LaunchArgumentError(
             "launch argument rviz:=true: rviz2 is not installed; install it or leave rviz false"
-        ) from None
+        )
     node = "/".join(part for part in (given["namespace"].strip("/"), "alpamayo") if part)
     names = {f"/alpamayo/output/{name}": f"/{node}/output/{name}" for name in SHOWN_OUTPUTS}
-    names |= {ARGUMENTS[f"{role}_topic"][0]: given[f"{role}_topic"] for role in ROLES}
+    names |= {ARGUMENTS[f"{role}_topic"][0]: given[f"{role}_topic"] for role in CAMERA_ROLES}
     names[ARGUMENTS["odometry_topic"][0]] = given["odometry_topic"]
     sim_time = boolean("use_sim_time", given["use_sim_time"] or "false")
     return Node(

@@ -6,7 +6,6 @@ The bag starts when the node is active. All ends with it, and with the node or R
 import sys
 from pathlib import Path
 
-from ament_index_python.packages import PackageNotFoundError, get_package_prefix
 from launch.actions import (
     DeclareLaunchArgument,
     ExecuteProcess,
@@ -23,14 +22,15 @@ from launch_ros.event_handlers import OnStateTransition
 from alpamayo_ros.ros.launch_arguments import (
     boolean,
     existing,
+    installed,
     number,
     player_command,
     topics_to_play,
 )
+from alpamayo_ros.types import CAMERA_ROLES
 from launch import LaunchDescription
 
 NODE = Path(__file__).resolve().with_name("alpamayo.launch.py")
-ROLES = ("cross_left", "front_wide", "cross_right", "front_tele")
 
 ARGUMENTS = {
     "bag": (None, "folder of the rosbag2"),
@@ -82,11 +82,11 @@ def _end(event, context) -> Shutdown | None:
 
 
 def _player(context) -> list:
-    images = [_given(context, f"{role}_topic") for role in ROLES]
+    images = [_given(context, f"{role}_topic") for role in CAMERA_ROLES]
     others = [_given(context, f"{name}_topic") for name in ("odometry", "navigation")]
     command = player_command(
         sys.executable,
-        _has_rosbag2(),
+        installed("ros2bag"),
         _given(context, "bag"),
         topics_to_play(images, [topic for topic in others if not topic.startswith("~")]),
         number("rate", _given(context, "rate"), above=0),
@@ -94,11 +94,3 @@ def _player(context) -> list:
         boolean("loop", _given(context, "loop")),
     )
     return [ExecuteProcess(cmd=command, name="player", output="screen")]
-
-
-def _has_rosbag2() -> bool:
-    try:
-        get_package_prefix("ros2bag")
-    except PackageNotFoundError:
-        return False
-    return True

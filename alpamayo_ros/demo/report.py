@@ -65,10 +65,13 @@ def write_report(
 def page_template(
     package: str, name: str, filters: Mapping[str, Callable[..., str]] | None = None
 ) -> jinja2.Template:
-    """A package's template for a page; `picture` and the given filters are at its disposal."""
+    """A package's template for a page; `picture` and the given filters are at its disposal.
+
+    What it is given is escaped in HTML, by the template's name.
+    """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader(package),
-        autoescape=True,
+        autoescape=jinja2.select_autoescape(),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

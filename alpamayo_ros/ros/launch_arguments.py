@@ -7,6 +7,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
+from ament_index_python.packages import PackageNotFoundError, get_package_prefix
+
 from alpamayo_ros.ros.bag_player import CLOCK_HZ
 from alpamayo_ros.types import UserError
 
@@ -55,6 +57,15 @@ def existing(name: str, text: str) -> str:
             f"launch argument {name}:={text}: there is no such file or folder"
         )
     return text
+
+
+def installed(package: str) -> bool:
+    """Whether a package is in a workspace that was sourced."""
+    try:
+        get_package_prefix(package)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def topics_to_play(images: Sequence[str], others: Sequence[str]) -> list[str]:

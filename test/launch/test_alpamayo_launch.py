@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -12,39 +11,23 @@ from alpamayo_ros.ros.node_process import wait_until
 
 pytest.importorskip("launch_ros", reason="launch_ros is not installed")
 
-from launch.actions import IncludeLaunchDescription
-from launch.launch_description_sources import PythonLaunchDescriptionSource
+from launch import LaunchService
+from test.launch.files import launch_arguments
+from test.launch.files import service as service_of
 
-import launch
-
-FILE = Path(__file__).resolve().parents[2] / "launch" / "alpamayo.launch.py"
+FILE = "alpamayo.launch.py"
 pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 
 
-def service(*arguments: str) -> launch.LaunchService:
+def service(*arguments: str) -> LaunchService:
     """A launch service for the file with arguments such as "device:=cpu"."""
-    service = launch.LaunchService(noninteractive=True)
-    given = [tuple(argument.split(":=")) for argument in arguments]
-    source = PythonLaunchDescriptionSource(str(FILE))
-    action = IncludeLaunchDescription(source, launch_arguments=given)
-    service.include_launch_description(launch.LaunchDescription([action]))
-    return service
-
-
-@pytest.fixture
-def domain(domain_id, tmp_path, monkeypatch):
-    """The tests' ROS domain, and a folder for launch's logs."""
-    monkeypatch.setenv("ROS_DOMAIN_ID", str(domain_id))
-    monkeypatch.setenv("ROS_LOG_DIR", str(tmp_path))
+    return service_of(FILE, dict(argument.split(":=") for argument in arguments))
 
 
 def test_every_argument_is_explained():
-    description = PythonLaunchDescriptionSource(str(FILE)).get_launch_description(
-        launch.LaunchContext()
-    )
-    arguments = description.get_launch_arguments()
+    arguments = launch_arguments(FILE)
     assert len(arguments) >= 19
-    assert all(len(argument.description) > 8 for argument in arguments)
+    assert all(len(argument.description) > 8 for argument in arguments.values())
 
 
 def test_the_node_comes_up_active_under_a_namespace_and_ends_cleanly(domain, context):

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("launch_ros", reason="launch_ros is not installed")
 
-from launch.actions import IncludeLaunchDescription
-from launch.launch_description_sources import PythonLaunchDescriptionSource
-
-import launch
 from alpamayo_ros.types import CAMERA_ROLES
 from test.evaluation.drives import Recipe, write_drive
+from test.launch.files import LAUNCH, launch_arguments, service
 
-FILE = Path(__file__).resolve().parents[2] / "launch" / "replay.launch.py"
-pytestmark = [pytest.mark.process, pytest.mark.timeout(300)]
+FILE = "replay.launch.py"
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.timeout(300),
+    pytest.mark.usefixtures("domain"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -28,26 +27,11 @@ def bag(tmp_path_factory):
 
 def run(**arguments: object) -> int:
     """launch's exit code, once the replay has ended by itself."""
-    service = launch.LaunchService(noninteractive=True)
-    given = [(name, str(value)) for name, value in arguments.items()]
-    source = PythonLaunchDescriptionSource(str(FILE))
-    action = IncludeLaunchDescription(source, launch_arguments=given)
-    service.include_launch_description(launch.LaunchDescription([action]))
-    return service.run()
-
-
-@pytest.fixture(autouse=True)
-def domain(domain_id, tmp_path, monkeypatch):
-    """The tests' ROS domain, and a folder for launch's logs."""
-    monkeypatch.setenv("ROS_DOMAIN_ID", str(domain_id))
-    monkeypatch.setenv("ROS_LOG_DIR", str(tmp_path))
+    return service(FILE, arguments).run()
 
 
 def test_every_argument_of_both_files_is_explained_once():
-    description = PythonLaunchDescriptionSource(str(FILE)).get_launch_description(
-        launch.LaunchContext()
-    )
-    arguments = {a.name: a for a in description.get_launch_arguments()}
+    arguments = launch_arguments(FILE)
     own = {"bag", "rate", "start_offset", "loop", "use_sim_time"}
     assert own | {"params_file", "model_path", "rviz", "dds_profile", "log_level"} <= set(arguments)
     assert arguments["bag"].default_value is None  # it must be given
@@ -55,7 +39,7 @@ def test_every_argument_of_both_files_is_explained_once():
 
 
 def test_it_ends_with_the_bag_and_without_an_error(bag, caplog):
-    parameters = FILE.parents[1] / "config" / "demo.yaml"
+    parameters = LAUNCH.parent / "config" / "demo.yaml"
     assert run(bag=bag, params_file=parameters, start_offset=0.5, rate=2) == 0
     assert "player-2]: process has finished cleanly" in caplog.text
     assert "alpamayo_node-1]: process has finished cleanly" in caplog.text

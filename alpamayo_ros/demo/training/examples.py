@@ -10,12 +10,13 @@ import hashlib
 import os
 import shutil
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from tqdm import tqdm
@@ -23,7 +24,7 @@ from tqdm import tqdm
 from alpamayo_ros import demo
 from alpamayo_ros.demo.cameras import Camera, default_rig
 from alpamayo_ros.demo.causes import Category
-from alpamayo_ros.demo.drive import Drive
+from alpamayo_ros.demo.drive import MAX_DURATION_S, Drive
 from alpamayo_ros.demo.render import render
 from alpamayo_ros.demo.vehicle import VehicleState
 from alpamayo_ros.model.images import resize_frame
@@ -39,9 +40,10 @@ from alpamayo_ros.types import (
 )
 
 # Half the size that the demo's cameras have: the model sees less than a third of it anyway.
-RENDERED_WIDTH_PX, RENDERED_HEIGHT_PX = 288, 160
+SMALL_RIG = default_rig(width_px=288, height_px=160)
 FIRST_T0_S = (HISTORY_POSES - 1) * STEP_S + 0.1
 HORIZON_S = WAYPOINTS * STEP_S
+LAST_T0_S = MAX_DURATION_S - HORIZON_S - 0.1
 # Modules of the demo that don't decide what is in an example.
 NOT_SEEN = (
     *("recording", "moments", "pictures", "report", "summary"),
@@ -81,24 +83,38 @@ class Example:
         )
 
 
-class Examples(Sequence[Example]):
-    """The examples of several drives; images stay on disk until they are asked for."""
+Item = TypeVar("Item")
+
+
+class Stored(Sequence[Item], ABC, Generic[Item]):
+    """What is kept of moments of several drives; images stay on disk until they are asked for."""
 
     def __init__(self, folders: Iterable[Path]) -> None:
-        self._drives = [read_drive(folder) for folder in folders]
-        counts = [len(arrays["t_s"]) for _, arrays in self._drives]
+        self._drives = [_read(folder) for folder in folders]
+        counts = [len(images) for images, _ in self._drives]
         self._places = [(i, k) for i, count in enumerate(counts) for k in range(count)]
 
     def __len__(self) -> int:
         return len(self._places)
 
-    def __getitem__(self, index: int) -> Example:  # type: ignore[override]
+    def __getitem__(self, index: int) -> Item:  # type: ignore[override]
         drive, k = self._places[index]
         images, arrays = self._drives[drive]
+        return self._item(np.array(images[k]), arrays, k)
+
+    @abstractmethod
+    def _item(self, images: np.ndarray, arrays: dict[str, np.ndarray], k: int) -> Item:
+        """Moment k of a drive, given its images and all that is kept of the drive."""
+
+
+class Examples(Stored[Example]):
+    """The examples of several drives."""
+
+    def _item(self, images: np.ndarray, arrays: dict[str, np.ndarray], k: int) -> Example:
         return Example(
             seed=int(arrays["seed"]),
             t_s=float(arrays["t_s"][k]),
-            images=np.array(images[k]),
+            images=images,
             history_xyz=arrays["history_xyz"][k],
             history_rot=arrays["history_rot"][k],
             future=arrays["future"][k],
@@ -153,17 +169,21 @@ def code_digest() -> str:
 def moments(drive: Drive, count: int) -> Iterator[float]:
     """Times for t0, on the grid of 0.01 s, in order and at most `count`."""
     rng = np.random.default_rng([drive.seed, 1])
-    last_s = drive.duration_s - HORIZON_S - 0.1
-    for t_s in np.sort(rng.uniform(FIRST_T0_S, last_s, count)).round(2):
-        if rng.random() < KEPT.get(drive.cause_at(float(t_s)).category, 1.0):
-            yield float(t_s)
+    for t_s in drawn_times_s(rng, count):
+        if rng.random() < KEPT.get(drive.cause_at(t_s).category, 1.0):
+            yield t_s
+
+
+def drawn_times_s(rng: np.random.Generator, count: int) -> list[float]:
+    """So many times that can be t0 of a whole drive, on the grid of 0.01 s, in order."""
+    times_s: list[float] = np.sort(rng.uniform(FIRST_T0_S, LAST_T0_S, count)).round(2).tolist()
+    return times_s
 
 
 def example_at(
-    drive: Drive, t_s: float, recipe: Recipe, rig: Sequence[Camera] | None = None
+    drive: Drive, t_s: float, recipe: Recipe, rig: Sequence[Camera] = SMALL_RIG
 ) -> Example:
-    """The example at a time of a drive, through these cameras or small ones."""
-    rig = rig or default_rig(RENDERED_WIDTH_PX, RENDERED_HEIGHT_PX)
+    """The example at a time of a drive, through these cameras."""
     times_s = [t_s + offset_ns * 1e-9 for offset_ns in FRAME_OFFSETS_NS]
     states = [drive.state_at(t_s + offset_ns * 1e-9) for offset_ns in POSE_OFFSETS_NS]
     xyz, rot = history_of(states)
@@ -227,7 +247,7 @@ def _make(root: Path, seed: int, recipe: Recipe, arrays_of: ArraysOf) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def read_drive(folder: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def _read(folder: Path) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Images, left on disk until asked for, and the rest by its name."""
     with np.load(folder / "rest.npz") as file:
         arrays = {name: file[name] for name in file.files}

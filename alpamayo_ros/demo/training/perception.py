@@ -8,7 +8,7 @@ reader is thrown away afterwards.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,16 +17,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from alpamayo_ros.demo.cameras import default_rig
 from alpamayo_ros.demo.causes import Category
 from alpamayo_ros.demo.drive import Drive
 from alpamayo_ros.demo.training.examples import (
-    RENDERED_HEIGHT_PX,
-    RENDERED_WIDTH_PX,
+    SMALL_RIG,
     Recipe,
+    Stored,
     make_drives,
     moments,
-    read_drive,
     views,
 )
 from alpamayo_ros.model.configuration import ModelConfig
@@ -49,23 +47,11 @@ class Sight:
     asked: np.ndarray  # (5,) distance of the cause in DISTANCE_SCALE_M, headings at PLACES_M
 
 
-class Sights(Sequence[Sight]):
-    """Sights of several drives; images stay on disk until they are asked for."""
+class Sights(Stored[Sight]):
+    """Sights of several drives."""
 
-    def __init__(self, folders: Iterable[Path]) -> None:
-        self._drives = [read_drive(folder) for folder in folders]
-        counts = [len(images) for images, _ in self._drives]
-        self._places = [(i, k) for i, count in enumerate(counts) for k in range(count)]
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __getitem__(self, index: int) -> Sight:  # type: ignore[override]
-        drive, k = self._places[index]
-        images, arrays = self._drives[drive]
-        return Sight(
-            torch.from_numpy(np.array(images[k])), int(arrays["category"][k]), arrays["asked"][k]
-        )
+    def _item(self, images: np.ndarray, arrays: dict[str, np.ndarray], k: int) -> Sight:
+        return Sight(torch.from_numpy(images), int(arrays["category"][k]), arrays["asked"][k])
 
 
 def make_sights(folder: Path, seeds: Sequence[int], recipe: Recipe, workers: int) -> Sights:
@@ -74,8 +60,7 @@ def make_sights(folder: Path, seeds: Sequence[int], recipe: Recipe, workers: int
 
 
 def _sights(drive: Drive, recipe: Recipe) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    rig = default_rig(RENDERED_WIDTH_PX, RENDERED_HEIGHT_PX)
-    cameras = [camera for camera in rig if camera.role in LOOKED_AT]
+    cameras = [camera for camera in SMALL_RIG if camera.role in LOOKED_AT]
     times_s = list(moments(drive, recipe.per_drive))
     images = [views(drive, [t_s], cameras, recipe) for t_s in times_s]
     causes = [drive.cause_at(t_s) for t_s in times_s]

@@ -17,11 +17,11 @@ from alpamayo_ros.devices.device import prepare_environment
 
 prepare_environment()  # before torch is imported
 
-import jinja2  # noqa: E402
 from tqdm import tqdm  # noqa: E402
 
 from alpamayo_ros.demo.causes import TEMPLATES  # noqa: E402
 from alpamayo_ros.demo.drive import HELD_OUT_SEEDS, MAX_DURATION_S  # noqa: E402
+from alpamayo_ros.demo.report import page_template  # noqa: E402
 from alpamayo_ros.demo.small_model import FOLDER as SMALL  # noqa: E402
 from alpamayo_ros.demo.training.examples import single_threaded  # noqa: E402
 from alpamayo_ros.demo.training.train import PLAN_NAME, Numbers  # noqa: E402
@@ -46,15 +46,8 @@ def score(folder: Path, greedy: bool, workers: int) -> Scores:
 def card(folder: Path, scores: Scores, greedy: bool) -> str:
     """The card of a model folder, Markdown."""
     model = AlpamayoR1.from_pretrained(folder)
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("alpamayo_ros.evaluation"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["percent"] = _percent
-    return environment.get_template("model_card.md").render(
+    template = page_template("alpamayo_ros.evaluation", "model_card.md", {"percent": _percent})
+    page = template.render(
         parameters=sum(p.numel() for p in model.network.parameters()),
         megabytes=sum(path.stat().st_size for path in folder.glob("**/*")) / 1e6,
         drive_s=round(MAX_DURATION_S),
@@ -71,6 +64,7 @@ def card(folder: Path, scores: Scores, greedy: bool) -> str:
         worst=sorted(scores.seeing, key=lambda scored: -scored.ade_m[0])[:WORST],
         zip=zip,
     )
+    return page + "\n"
 
 
 def _percent(part: Estimate) -> str:

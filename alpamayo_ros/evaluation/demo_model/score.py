@@ -21,8 +21,10 @@ from alpamayo_ros.demo.junctions import JunctionPlan, Turn
 from alpamayo_ros.demo.training.examples import (
     FIRST_T0_S,
     HORIZON_S,
+    LAST_T0_S,
     Example,
     Recipe,
+    drawn_times_s,
     example_at,
 )
 from alpamayo_ros.evaluation.baselines import constant_turn_rate_and_velocity
@@ -133,11 +135,9 @@ def turn_of(path: np.ndarray) -> Turn:
     return Turn.LEFT if yaw_rad > 0 else Turn.RIGHT
 
 
-def moments_to_score(drive: Drive) -> np.ndarray:
+def moments_to_score(drive: Drive) -> list[float]:
     """PER_DRIVE times, drawn from the whole drive with nothing left out."""
-    last_s = drive.duration_s - HORIZON_S - 0.1
-    rng = np.random.default_rng([drive.seed, 2])
-    return np.sort(rng.uniform(FIRST_T0_S, last_s, PER_DRIVE)).round(2)
+    return drawn_times_s(np.random.default_rng([drive.seed, 2]), PER_DRIVE)
 
 
 def turns_to_score(drive: Drive) -> Iterator[tuple[JunctionPlan, float]]:
@@ -145,7 +145,7 @@ def turns_to_score(drive: Drive) -> Iterator[tuple[JunctionPlan, float]]:
 
     Where the ego hasn't turned at the plan's end, no path tells, and it is left out.
     """
-    times_s = np.arange(FIRST_T0_S, drive.duration_s - HORIZON_S - 0.1, 0.1)
+    times_s = np.arange(FIRST_T0_S, LAST_T0_S, 0.1)
     fronts_m = np.array([drive.place_m(t_s) for t_s in times_s]) + FRONT_M
     for junction in drive.course.junctions:
         before = np.flatnonzero(fronts_m < junction.plan.entry_m - BEFORE_M)
@@ -185,7 +185,7 @@ class Scorer:
         if seed not in SCORED_SEEDS:
             return scores
         for t_s in moments_to_score(drive):
-            example = self._example(drive, float(t_s))
+            example = self._example(drive, t_s)
             blank = np.full_like(example.images, BLANK)
             exchanged = np.roll(example.images, 4, axis=0)  # each camera shows another one's view
             scores.seeing.append(self._scored(example))
