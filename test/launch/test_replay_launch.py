@@ -6,7 +6,11 @@ import pytest
 
 pytest.importorskip("launch_ros", reason="launch_ros is not installed")
 
+from launch.actions import RegisterEventHandler
+from launch.event_handlers import OnProcessExit
+
 from alpamayo_ros.types import CAMERA_ROLES
+from launch import LaunchDescription
 from test.evaluation.drives import Recipe, write_drive
 from test.launch.files import LAUNCH, launch_arguments, service
 
@@ -38,11 +42,19 @@ def test_every_argument_of_both_files_is_explained_once():
     assert all(len(a.description) > 8 for a in arguments.values())
 
 
-def test_it_ends_with_the_bag_and_without_an_error(bag, caplog):
+def test_it_ends_with_the_bag_and_without_an_error(bag):
     parameters = LAUNCH.parent / "config" / "demo.yaml"
-    assert run(bag=bag, params_file=parameters, start_offset=0.5, rate=2) == 0
-    assert "player-2]: process has finished cleanly" in caplog.text
-    assert "alpamayo_node-1]: process has finished cleanly" in caplog.text
+    arguments = {"bag": bag, "params_file": parameters, "start_offset": 0.5, "rate": 2}
+    codes = {}
+
+    def note(event, _context):
+        codes[event.process_name.rpartition("-")[0]] = event.returncode
+
+    replay = service(FILE, arguments)
+    noting = RegisterEventHandler(OnProcessExit(on_exit=note))
+    replay.include_launch_description(LaunchDescription([noting]))
+    assert replay.run() == 0
+    assert codes == {"player": 0, "alpamayo_node": 0}
 
 
 @pytest.mark.parametrize(
